@@ -1,0 +1,193 @@
+//! The question a backend answers, and what it prepares.
+
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+#[cfg(target_os = "linux")]
+use crate::status::Failure;
+use crate::{CommandSpec, Coverage, LaunchPlan, SandboxExecutionPolicy};
+
+/// The name of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackendId {
+    /// Landlock with the mount and seccomp layers that complete it.
+    Landlock,
+    /// bubblewrap.
+    Bwrap,
+    /// macOS's `sandbox-exec`.
+    Seatbelt,
+    /// No confinement, for `danger-full-access` alone.
+    None,
+}
+
+impl BackendId {
+    /// Every backend.
+    pub const ALL: [Self; 4] = [Self::Landlock, Self::Bwrap, Self::Seatbelt, Self::None];
+
+    /// The backend's name on the command line and in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Landlock => "landlock",
+            Self::Bwrap => "bwrap",
+            Self::Seatbelt => "seatbelt",
+            Self::None => "none",
+        }
+    }
+}
+
+impl fmt::Display for BackendId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is no backend's.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("`{0}` is not a backend; the backends are landlock, bwrap, seatbelt and none")]
+pub struct UnknownBackend(pub String);
+
+impl FromStr for BackendId {
+    type Err = UnknownBackend;
+
+    fn from_str(text: &str) -> Result<Self, UnknownBackend> {
+        Self::ALL
+            .into_iter()
+            .find(|id| id.name() == text)
+            .ok_or_else(|| UnknownBackend(text.to_owned()))
+    }
+}
+
+/// A layer this host does not give, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The layer's name, as `doctor` shows it.
+    pub layer: String,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+/// What a host was seen to give a backend: functional facts, each tried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostSupport {
+    /// The layers that were proved together, in the backend's own word; what [`Backend::recall`] takes.
+    pub layers: String,
+    /// The Landlock ABI the kernel answers; 0 when Landlock is not there.
+    pub landlock_abi: u8,
+    /// Whether a read-only mount layer can be built.
+    pub mounts: bool,
+    /// Whether that takes a user namespace.
+    pub user_namespace: bool,
+    /// Whether the host has `/dev/shm`.
+    pub shared_memory: bool,
+    /// What is not there, and why.
+    pub missing: Vec<Missing>,
+    /// What a `workspace-write` run on captured streams has governed.
+    pub coverage: Coverage,
+}
+
+/// A backend's answer: can this host do it, and how completely?
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// It can, with this support.
+    Usable(HostSupport),
+    /// It cannot.
+    Unusable {
+        /// Why, in a sentence.
+        reason: String,
+    },
+}
+
+/// A policy that this backend cannot carry out.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum PlanError {
+    /// The backend serves other modes only.
+    #[error("the backend `{backend}` does not confine, and the mode {mode} must be confined")]
+    ModeNotServed {
+        /// The backend.
+        backend: BackendId,
+        /// The mode.
+        mode: crate::SandboxMode,
+    },
+    /// The mode confines nothing, so this backend has nothing to do.
+    #[error("the mode {mode} confines nothing, and the backend `{backend}` only confines")]
+    NothingToConfine {
+        /// The backend.
+        backend: BackendId,
+        /// The mode.
+        mode: crate::SandboxMode,
+    },
+}
+
+/// What a plan named could not be opened or built.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}: {source}")]
+pub struct PrepareError {
+    /// The step.
+    pub what: String,
+    /// The operating system's reason.
+    #[source]
+    pub source: io::Error,
+}
+
+/// One way of confining a run.
+pub trait Backend: fmt::Debug + Send + Sync {
+    /// Its name.
+    fn id(&self) -> BackendId;
+
+    /// The only question put to the host. Functional: a confined child tries to break out.
+    fn probe(&self) -> Probe;
+
+    /// What this host gives when `layers` was proved before on the same boot, kernel and program.
+    ///
+    /// Everything that can weaken a boundary is asked again; a word that is not true makes the
+    /// launch fail, never the boundary weaker. `None` when the word is unknown.
+    fn recall(&self, layers: &str) -> Option<HostSupport> {
+        let _ = layers;
+        None
+    }
+
+    /// Pure: what to do for this policy and command on a host with this support.
+    ///
+    /// # Errors
+    /// [`PlanError`] when the backend cannot carry out the policy at all.
+    fn plan(
+        &self,
+        host: &HostSupport,
+        policy: &SandboxExecutionPolicy,
+        command: &CommandSpec,
+    ) -> Result<LaunchPlan, PlanError>;
+
+    /// Opens and builds what the plan names, in the runner, before anything is started.
+    ///
+    /// # Errors
+    /// [`PrepareError`] when something named is not there; nothing is left out in silence.
+    #[cfg(target_os = "linux")]
+    fn prepare(&self, plan: &LaunchPlan) -> Result<Box<dyn Boundary>, PrepareError>;
+}
+
+/// A prepared boundary, which the child enters by itself.
+///
+/// Both steps run in a child that shares the runner's memory: only raw calls on prepared data, no
+/// allocation, no locks, no panic.
+#[cfg(target_os = "linux")]
+pub trait Boundary: fmt::Debug + Send + Sync {
+    /// Namespaces for clone(2), as `CLONE_*` flags.
+    fn clone_flags(&self) -> i32;
+
+    /// First step: identity and mounts, while the child still may mount.
+    ///
+    /// # Errors
+    /// The stage and errno at which it stopped; the command then never runs.
+    fn isolate(&self) -> Result<(), Failure>;
+
+    /// Last step: capabilities, Landlock, seccomp. Only exec follows.
+    ///
+    /// # Errors
+    /// The stage and errno at which it stopped; the command then never runs.
+    fn confine(&self) -> Result<(), Failure>;
+}

@@ -1,0 +1,31 @@
+//! What Ringfence and its backends say to one another.
+//!
+//! A backend knows this crate and nothing else of the project: neither the product on top nor
+//! another backend. The order of a run is the order of the modules: a complete
+//! [`SandboxExecutionPolicy`] is put to a [`Backend`], which answers with a [`LaunchPlan`] (pure
+//! data), from which it prepares a [`Boundary`] (open descriptors, compiled filters), which the
+//! child process enters inside [`launch()`], telling the runner over the [`status`] channel.
+#![deny(unsafe_code)]
+
+mod backend;
+mod coverage;
+#[cfg(target_os = "linux")]
+pub mod descriptor;
+#[cfg(target_os = "linux")]
+mod launch;
+mod mode;
+mod pinned;
+mod plan;
+mod policy;
+pub mod status;
+
+#[cfg(target_os = "linux")]
+pub use backend::Boundary;
+pub use backend::{Backend, BackendId, HostSupport, Missing, PlanError, PrepareError, Probe, UnknownBackend};
+pub use coverage::{Coverage, Door, Effect, Enforcement};
+#[cfg(target_os = "linux")]
+pub use launch::{Attempt, ChildStdio, ExecImage, ImageError, Launch, LaunchError, Launched, Session, Task, launch};
+pub use mode::{SandboxMode, UnknownMode};
+pub use pinned::{FileId, PinnedPath, WorkspaceRoot};
+pub use plan::{CommandSpec, LandlockRule, LaunchPlan, PlanStep, StdioKind};
+pub use policy::{PolicyParts, PolicyShape, Require, SandboxExecutionPolicy, Temp};

@@ -1,0 +1,154 @@
+//! The resolved policy: complete, immutable, and carried by every run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{PinnedPath, SandboxMode, WorkspaceRoot};
+
+/// Which temporary directories a run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Temp {
+    /// None at all.
+    None,
+    /// A 0700 directory of the run's own, removed afterwards.
+    Private,
+    /// The host's: `/tmp`, `/var/tmp`, `$TMPDIR` and `/dev/shm`.
+    Host,
+}
+
+/// How complete the enforcement must be before a command may run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Require {
+    /// The host may leave file effects ungoverned, and the report names them.
+    #[default]
+    Partial,
+    /// Every file effect is governed, or the command does not run.
+    Full,
+}
+
+/// The parts of a policy, before they are checked and sealed.
+#[derive(Clone, Debug)]
+pub struct PolicyParts {
+    /// The mode in force.
+    pub mode: SandboxMode,
+    /// The root of the workspace, in every mode.
+    pub workspace_root: WorkspaceRoot,
+    /// Everything beneath these may change; the workspace root and the host's temp area included.
+    pub writable: Vec<PinnedPath>,
+    /// Which temporary directories the run has.
+    pub temp: Temp,
+    /// How complete the enforcement must be.
+    pub require: Require,
+    /// The session the run belongs to.
+    pub session: Option<String>,
+}
+
+/// Parts that contradict one another.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum PolicyShape {
+    /// Only `workspace-write` has writable roots.
+    #[error("the mode {mode} has no writable roots, and {roots} were given")]
+    RootsInMode {
+        /// The mode.
+        mode: SandboxMode,
+        /// How many roots were given.
+        roots: usize,
+    },
+    /// `workspace-write` lets the workspace root be written.
+    #[error("workspace-write without its workspace root among the writable roots")]
+    RootMissing,
+}
+
+/// What one run may change: complete, immutable, made by the resolver.
+///
+/// Its fields are private; nothing on the way from the resolver to the kernel can alter them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SandboxExecutionPolicy {
+    mode: SandboxMode,
+    workspace_root: WorkspaceRoot,
+    writable: Vec<PinnedPath>,
+    temp: Temp,
+    require: Require,
+    session: Option<String>,
+}
+
+impl SandboxExecutionPolicy {
+    /// Seals the parts. Roots that lie beneath another root are folded into it.
+    ///
+    /// # Errors
+    /// [`PolicyShape`] when the parts contradict one another.
+    pub fn seal(parts: PolicyParts) -> Result<Self, PolicyShape> {
+        let PolicyParts {
+            mode,
+            workspace_root,
+            writable,
+            temp,
+            require,
+            session,
+        } = parts;
+        if mode == SandboxMode::WorkspaceWrite {
+            if !writable.iter().any(|root| workspace_root.pinned().is_within(root)) {
+                return Err(PolicyShape::RootMissing);
+            }
+        } else if !writable.is_empty() {
+            return Err(PolicyShape::RootsInMode {
+                mode,
+                roots: writable.len(),
+            });
+        }
+        let mut top: Vec<PinnedPath> = Vec::new();
+        for root in &writable {
+            let covered = writable
+                .iter()
+                .any(|other| root.path() != other.path() && root.is_within(other));
+            if !covered && !top.contains(root) {
+                top.push(root.clone());
+            }
+        }
+        Ok(Self {
+            mode,
+            workspace_root,
+            writable: top,
+            temp,
+            require,
+            session,
+        })
+    }
+
+    /// The mode in force.
+    #[must_use]
+    pub const fn mode(&self) -> SandboxMode {
+        self.mode
+    }
+
+    /// The root of the workspace.
+    #[must_use]
+    pub const fn workspace_root(&self) -> &WorkspaceRoot {
+        &self.workspace_root
+    }
+
+    /// The topmost writable roots: everything beneath them may change, nothing else.
+    #[must_use]
+    pub fn writable(&self) -> &[PinnedPath] {
+        &self.writable
+    }
+
+    /// Which temporary directories the run has.
+    #[must_use]
+    pub const fn temp(&self) -> Temp {
+        self.temp
+    }
+
+    /// How complete the enforcement must be.
+    #[must_use]
+    pub const fn require(&self) -> Require {
+        self.require
+    }
+
+    /// The session the run belongs to.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+}

@@ -1,0 +1,158 @@
+//! The prepared boundary, and the child's steps through it.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use ringfence_backend::status::{Failure, Stage};
+use ringfence_backend::{Boundary, FileId, PlanStep, PrepareError};
+
+use crate::filter::{self, Program};
+use crate::kernel::{self, ChildFd};
+use crate::ruleset::Rulesets;
+
+/// How many trees one run may keep writable or show elsewhere. The child holds their descriptors
+/// on its stack, since it must not allocate.
+const MOST_TREES: usize = 64;
+
+/// A tree that is taken from one place before everything becomes read-only, and attached at another after.
+#[derive(Debug)]
+struct Tree {
+    from: CString,
+    id: FileId,
+    at: CString,
+}
+
+/// Everything the child needs to confine itself.
+#[derive(Debug, Default)]
+pub(crate) struct LandlockBoundary {
+    maps: Option<(Vec<u8>, Vec<u8>)>,
+    mounts: bool,
+    trees: Vec<Tree>,
+    ruleset: Option<Arc<OwnedFd>>,
+    filters: Vec<Program>,
+}
+
+fn c_path(path: &Path) -> Result<CString, PrepareError> {
+    CString::new(path.as_os_str().as_bytes()).map_err(|e| PrepareError {
+        what: format!("the path {}", path.display()),
+        source: e.into(),
+    })
+}
+
+impl LandlockBoundary {
+    /// Opens and builds what the steps name.
+    ///
+    /// # Errors
+    /// [`PrepareError`] for the first thing that is not there.
+    pub(crate) fn prepare(steps: &[PlanStep], rulesets: &Rulesets) -> Result<Self, PrepareError> {
+        let mut boundary = Self::default();
+        for step in steps {
+            match step {
+                PlanStep::UserNamespace => {
+                    let map = |id: u32| format!("{id} {id} 1\n").into_bytes();
+                    let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
+                    boundary.maps = Some((map(uid.as_raw()), map(gid.as_raw())));
+                }
+                PlanStep::ReadOnlyMounts => boundary.mounts = true,
+                PlanStep::Writable(root) => {
+                    let path = c_path(root.path())?;
+                    boundary.trees.push(Tree {
+                        from: path.clone(),
+                        id: root.id(),
+                        at: path,
+                    });
+                }
+                PlanStep::Shown { from, at } => {
+                    boundary.trees.push(Tree {
+                        from: c_path(from.path())?,
+                        id: from.id(),
+                        at: c_path(at)?,
+                    });
+                }
+                // Part of `confine`, for every plan of this backend.
+                PlanStep::DropCapabilities => {}
+                PlanStep::Landlock { abi, rules } => boundary.ruleset = Some(rulesets.get(*abi, rules)?),
+                PlanStep::Seccomp => boundary.filters.push(filter::base()),
+                PlanStep::SeccompMetadata => boundary.filters.push(filter::metadata().map_err(|e| PrepareError {
+                    what: "the metadata filter".to_owned(),
+                    source: std::io::Error::other(e.to_string()),
+                })?),
+            }
+        }
+        if boundary.trees.len() > MOST_TREES {
+            let source = std::io::Error::other(format!("at most {MOST_TREES} are possible"));
+            return Err(PrepareError {
+                what: format!("{} writable roots", boundary.trees.len()),
+                source,
+            });
+        }
+        Ok(boundary)
+    }
+
+    /// Takes the trees as they are, makes everything read-only, and puts the trees back.
+    ///
+    /// A tree that is no longer what the runner pinned ends the launch.
+    fn mount(&self) -> Result<(), Failure> {
+        kernel::make_all_private().map_err(at(Stage::Mounts))?;
+        let mut taken = [None::<ChildFd>; MOST_TREES];
+        for (slot, tree) in taken.iter_mut().zip(&self.trees) {
+            let fd = kernel::clone_tree(&tree.from).map_err(at(Stage::WritableRoot))?;
+            if kernel::identity(fd).map_err(at(Stage::WritableRoot))? != tree.id {
+                return Err(Failure {
+                    stage: Stage::WritableRoot,
+                    errno: Errno::ESTALE as i32,
+                });
+            }
+            *slot = Some(fd);
+        }
+        kernel::make_all_read_only().map_err(at(Stage::Mounts))?;
+        for (slot, tree) in taken.iter().zip(&self.trees) {
+            if let Some(fd) = slot {
+                kernel::attach_tree(*fd, &tree.at).map_err(at(Stage::WritableRoot))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn at(stage: Stage) -> impl Fn(Errno) -> Failure {
+    move |errno| Failure {
+        stage,
+        errno: errno as i32,
+    }
+}
+
+impl Boundary for LandlockBoundary {
+    fn clone_flags(&self) -> i32 {
+        let user = if self.maps.is_some() { libc::CLONE_NEWUSER } else { 0 };
+        let mount = if self.mounts { libc::CLONE_NEWNS } else { 0 };
+        user | mount
+    }
+
+    fn isolate(&self) -> Result<(), Failure> {
+        if let Some((uid, gid)) = &self.maps {
+            // user_namespaces(7): without privilege the group map wants setgroups(2) closed first.
+            let write = |path, bytes| kernel::write_whole(path, bytes).map_err(at(Stage::UserMap));
+            write(c"/proc/self/setgroups", b"deny")?;
+            write(c"/proc/self/uid_map", uid)?;
+            write(c"/proc/self/gid_map", gid)?;
+        }
+        if self.mounts { self.mount() } else { Ok(()) }
+    }
+
+    fn confine(&self) -> Result<(), Failure> {
+        kernel::drop_capabilities().map_err(at(Stage::Capabilities))?;
+        kernel::no_new_privileges().map_err(at(Stage::Capabilities))?;
+        if let Some(ruleset) = &self.ruleset {
+            kernel::landlock_restrict_self(ruleset.as_fd()).map_err(at(Stage::Landlock))?;
+        }
+        for program in &self.filters {
+            kernel::install_filter(program).map_err(at(Stage::Seccomp))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,231 @@
+//! The kernel calls that have no safe wrapper, each as one small function.
+//!
+//! Those that the child uses allocate nothing and take no lock: they run between clone(2) and
+//! exec in a process that shares the runner's memory.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_int, c_long, c_uint};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::ptr;
+
+use nix::errno::Errno;
+use ringfence_backend::FileId;
+
+/// The version of capset(2)'s structures (linux/capability.h).
+const LINUX_CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+/// `LANDLOCK_CREATE_RULESET_VERSION` (linux/landlock.h).
+const CREATE_RULESET_VERSION: c_uint = 1;
+/// `OPEN_TREE_CLONE` (linux/mount.h).
+const OPEN_TREE_CLONE: c_uint = 1;
+/// `MOVE_MOUNT_F_EMPTY_PATH` (linux/mount.h).
+const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 4;
+/// `AT_RECURSIVE` (linux/fcntl.h).
+const AT_RECURSIVE: c_uint = 0x8000;
+
+/// A descriptor number inside the child, which ends by exec or exit and so closes nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChildFd(c_int);
+
+fn done(result: c_long) -> Result<c_long, Errno> {
+    if result < 0 { Err(Errno::last()) } else { Ok(result) }
+}
+
+/// The Landlock ABI of the running kernel, by landlock_create_ruleset(2).
+///
+/// # Errors
+/// `ENOSYS` without Landlock in the kernel, `EOPNOTSUPP` when it was not enabled at boot.
+pub(crate) fn landlock_abi() -> Result<u8, Errno> {
+    // SAFETY: with the version flag the attribute must be null and nothing is read.
+    let abi = done(unsafe {
+        libc::syscall(
+            libc::SYS_landlock_create_ruleset,
+            ptr::null::<u8>(),
+            0_usize,
+            CREATE_RULESET_VERSION,
+        )
+    })?;
+    Ok(u8::try_from(abi).unwrap_or(u8::MAX))
+}
+
+/// Puts the calling thread into the domain of a ruleset. Needs `no_new_privs`.
+pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: takes numbers only.
+    done(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) }).map(drop)
+}
+
+/// A detached copy of the mounts at and beneath `path`, as they are now.
+pub(crate) fn clone_tree(path: &CStr) -> Result<ChildFd, Errno> {
+    let flags = OPEN_TREE_CLONE | AT_RECURSIVE | libc::O_CLOEXEC.cast_unsigned();
+    // SAFETY: reads a C string.
+    let fd = done(unsafe { libc::syscall(libc::SYS_open_tree, libc::AT_FDCWD, path.as_ptr(), flags) })?;
+    Ok(ChildFd(c_int::try_from(fd).unwrap_or(-1)))
+}
+
+/// Attaches a detached tree at `path`.
+pub(crate) fn attach_tree(tree: ChildFd, path: &CStr) -> Result<(), Errno> {
+    // SAFETY: reads C strings.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_move_mount,
+            tree.0,
+            c"".as_ptr(),
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            MOVE_MOUNT_F_EMPTY_PATH,
+        )
+    })
+    .map(drop)
+}
+
+/// Makes every mount beneath `/` read-only (mount_setattr(2), Linux 5.12).
+pub(crate) fn make_all_read_only() -> Result<(), Errno> {
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: reads a C string and a live structure of the given size.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            c"/".as_ptr(),
+            AT_RECURSIVE,
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    })
+    .map(drop)
+}
+
+/// Cuts every mount beneath `/` off from propagation.
+pub(crate) fn make_all_private() -> Result<(), Errno> {
+    let flags = libc::MS_REC | libc::MS_PRIVATE;
+    // SAFETY: with a propagation flag only the target is read.
+    done(c_long::from(unsafe {
+        libc::mount(ptr::null(), c"/".as_ptr(), ptr::null(), flags, ptr::null())
+    }))
+    .map(drop)
+}
+
+/// What a descriptor refers to.
+pub(crate) fn identity(fd: ChildFd) -> Result<FileId, Errno> {
+    // SAFETY: fstat fills a zeroed structure of its own type.
+    unsafe {
+        let mut stat: libc::stat = std::mem::zeroed();
+        done(c_long::from(libc::fstat(fd.0, &raw mut stat)))?;
+        Ok(FileId::of(&stat))
+    }
+}
+
+/// Writes a whole file of /proc with one write(2), as the maps of user_namespaces(7) want it.
+pub(crate) fn write_whole(path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
+    // SAFETY: a C string, then a live slice with its length, then a descriptor of our own.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        done(c_long::from(fd))?;
+        let written = done(libc::write(fd, bytes.as_ptr().cast(), bytes.len()) as c_long);
+        libc::close(fd);
+        written.map(drop)
+    }
+}
+
+/// Empties the ambient, bounding, effective, permitted and inheritable sets (capabilities(7)).
+pub(crate) fn drop_capabilities() -> Result<(), Errno> {
+    #[repr(C)]
+    struct Header {
+        version: u32,
+        pid: c_int,
+    }
+    // SAFETY: prctl takes numbers; capset reads a header and two data records of version 3.
+    unsafe {
+        libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+        for capability in 0..64 {
+            // EINVAL ends the kernel's list; EPERM means that there is nothing to drop it with,
+            // and then an empty permitted set and no_new_privs leave nothing to gain.
+            if libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 {
+                break;
+            }
+        }
+        let header = Header {
+            version: LINUX_CAPABILITY_VERSION_3,
+            pid: 0,
+        };
+        let empty = [0_u32; 6];
+        done(libc::syscall(libc::SYS_capset, &raw const header, empty.as_ptr())).map(drop)
+    }
+}
+
+/// Sets `no_new_privs` (prctl(2)), which Landlock and seccomp without privilege demand.
+pub(crate) fn no_new_privileges() -> Result<(), Errno> {
+    // SAFETY: takes numbers only.
+    done(c_long::from(unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    }))
+    .map(drop)
+}
+
+/// Installs a filter for the calling thread and what it executes (seccomp(2)).
+pub(crate) fn install_filter(program: &[libc::sock_filter]) -> Result<(), Errno> {
+    let Ok(len) = u16::try_from(program.len()) else {
+        return Err(Errno::EINVAL);
+    };
+    let program = libc::sock_fprog {
+        len,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // SAFETY: reads a live structure that points to `len` live instructions.
+    done(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) }).map(drop)
+}
+
+/// A descriptor of the calling process itself (pidfd_open(2)).
+pub(crate) fn own_pidfd() -> Result<OwnedFd, Errno> {
+    let pid = nix::unistd::getpid().as_raw();
+    // SAFETY: takes numbers only.
+    let fd = done(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
+    // SAFETY: the kernel just made this descriptor.
+    Ok(unsafe { OwnedFd::from_raw_fd(c_int::try_from(fd).unwrap_or(-1)) })
+}
+
+/// Attempts against a boundary, made by the canary. Each gives its errno, 0 for success.
+pub(crate) mod attempt {
+    use super::{AsRawFd, BorrowedFd, CStr, c_long, done, ptr};
+
+    fn errno(result: c_long) -> i32 {
+        done(result).err().map_or(0, |errno| errno as i32)
+    }
+
+    /// Opens a path for writing.
+    pub(crate) fn open_for_writing(path: &CStr) -> i32 {
+        // SAFETY: reads a C string.
+        errno(c_long::from(unsafe {
+            libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC)
+        }))
+    }
+
+    /// Creates an unnamed file in a directory.
+    pub(crate) fn create_in(path: &CStr) -> i32 {
+        let flags = libc::O_TMPFILE | libc::O_RDWR | libc::O_CLOEXEC;
+        // SAFETY: reads a C string.
+        errno(c_long::from(unsafe { libc::open(path.as_ptr(), flags, 0o600) }))
+    }
+
+    /// Sets the mode bits of a path to `mode`, which should be what they are.
+    pub(crate) fn change_mode(path: &CStr, mode: u32) -> i32 {
+        // SAFETY: reads a C string.
+        errno(c_long::from(unsafe { libc::chmod(path.as_ptr(), mode) }))
+    }
+
+    /// Takes a descriptor out of another process.
+    pub(crate) fn take_descriptor(process: BorrowedFd<'_>) -> i32 {
+        // SAFETY: takes numbers only.
+        errno(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), 0, 0) })
+    }
+
+    /// Asks for an io_uring.
+    pub(crate) fn io_uring() -> i32 {
+        // SAFETY: a null parameter block is EFAULT where the call exists.
+        errno(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, ptr::null::<u8>()) })
+    }
+}

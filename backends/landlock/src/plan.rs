@@ -1,0 +1,108 @@
+//! What to do for a policy on a host with this support. Pure.
+
+use std::path::{Path, PathBuf};
+
+use ringfence_backend::{
+    BackendId, CommandSpec, Coverage, Door, Effect, HostSupport, LandlockRule, LaunchPlan, PlanError, PlanStep,
+    SandboxExecutionPolicy, SandboxMode, StdioKind,
+};
+
+/// Device nodes that change no file of the host.
+const SINKS: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// Terminals: the run's own, and those it makes.
+const TERMINALS: [&str; 3] = ["/dev/tty", "/dev/ptmx", "/dev/pts"];
+/// Where programs look for shared memory; part of the temp area.
+pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
+
+/// How a refusal by the mount layer reads, and one by Landlock.
+const EROFS: &str = "Read-only file system";
+const EACCES: &str = "Permission denied";
+
+pub(crate) fn plan(
+    host: &HostSupport,
+    policy: &SandboxExecutionPolicy,
+    command: &CommandSpec,
+) -> Result<LaunchPlan, PlanError> {
+    let mode = policy.mode();
+    if !mode.confines() {
+        return Err(PlanError::NothingToConfine {
+            backend: BackendId::Landlock,
+            mode,
+        });
+    }
+    let everything = policy.writable().iter().any(|root| root.path() == Path::new("/"));
+    let metadata_filter = mode == SandboxMode::ReadOnly && !host.mounts;
+    let mut steps = Vec::new();
+    // With `/` itself writable there is nothing outside that a mount could protect.
+    if host.mounts && !everything {
+        steps.extend(namespaces(host.user_namespace));
+        steps.extend(policy.writable().iter().cloned().map(PlanStep::Writable));
+        if let Some(scratch) = &command.scratch {
+            steps.push(PlanStep::Writable(scratch.clone()));
+            if host.shared_memory {
+                steps.push(PlanStep::Shown {
+                    from: scratch.clone(),
+                    at: PathBuf::from(SHARED_MEMORY),
+                });
+            }
+        }
+    }
+    steps.push(PlanStep::DropCapabilities);
+    steps.push(PlanStep::Landlock {
+        abi: host.landlock_abi,
+        rules: rules(policy, command),
+    });
+    steps.push(PlanStep::Seccomp);
+    if metadata_filter {
+        steps.push(PlanStep::SeccompMetadata);
+    }
+    let handed = command.stdio.contains(&StdioKind::Handed);
+    let coverage = coverage(host.landlock_abi, host.mounts || metadata_filter || everything)
+        .without(Effect::InheritedDescriptors, handed);
+    let dialect: &[&str] = if host.mounts { &[EROFS] } else { &[EACCES, EROFS] };
+    Ok(LaunchPlan {
+        backend: BackendId::Landlock,
+        enforcement: Some(coverage.enforcement()),
+        not_confined: vec![Door::Network, Door::UnixSockets, Door::Signals, Door::ProcessVisibility],
+        steps,
+        dialect,
+    })
+}
+
+/// The namespaces of the mount layer.
+pub(crate) fn namespaces(user: bool) -> Vec<PlanStep> {
+    let mut steps = Vec::new();
+    if user {
+        steps.push(PlanStep::UserNamespace);
+    }
+    steps.push(PlanStep::ReadOnlyMounts);
+    steps
+}
+
+fn rules(policy: &SandboxExecutionPolicy, command: &CommandSpec) -> Vec<LandlockRule> {
+    let roots = policy
+        .writable()
+        .iter()
+        .chain(&command.scratch)
+        .cloned()
+        .map(LandlockRule::Everything);
+    let sinks = SINKS.into_iter().map(LandlockRule::Device);
+    let terminals = TERMINALS.into_iter().map(LandlockRule::Terminal);
+    roots.chain(sinks).chain(terminals).collect()
+}
+
+/// What these layers govern together (docs/adr/0002-layers.md).
+///
+/// `metadata` holds where mounts are read-only, or a filter refuses the calls that change it.
+pub(crate) fn coverage(abi: u8, metadata: bool) -> Coverage {
+    let landlock = abi >= 1;
+    Coverage::none()
+        .with(Effect::Content, landlock)
+        .with(Effect::Tree, landlock)
+        .with(Effect::ProcessMemory, landlock)
+        // Only the launch closes inherited descriptors, and it fails when it cannot.
+        .with(Effect::InheritedDescriptors, true)
+        .with(Effect::Truncate, abi >= 3)
+        .with(Effect::DeviceIoctl, abi >= 5)
+        .with(Effect::Metadata, metadata)
+}

@@ -1,0 +1,218 @@
+//! What this host gives, by trying it: a confined child attempts to break out.
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::{Mode, stat};
+use ringfence_backend::{
+    Attempt, ChildStdio, HostSupport, Launch, LaunchError, Missing, PinnedPath, PlanStep, PrepareError, Probe, Session,
+    Task, launch,
+};
+
+use crate::boundary::LandlockBoundary;
+use crate::kernel::{self, attempt};
+use crate::plan::{SHARED_MEMORY, coverage, namespaces};
+use crate::ruleset::Rulesets;
+
+/// A file that anybody may write when nothing confines them.
+const SINK: &CStr = c"/dev/null";
+
+/// One way of having the mount layer, from the cheapest.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layer {
+    Mounts,
+    MountsInUserNamespace,
+    LandlockOnly,
+}
+
+pub(crate) fn probe() -> Probe {
+    let abi = match kernel::landlock_abi() {
+        Ok(abi) => abi,
+        Err(errno) => {
+            return Probe::Unusable {
+                reason: no_landlock(errno),
+            };
+        }
+    };
+    if let Err(errno) = open(SINK, OFlag::O_WRONLY | OFlag::O_CLOEXEC, Mode::empty()) {
+        let reason = format!("/dev/null cannot be opened for writing ({errno}), so confinement cannot be proved");
+        return Probe::Unusable { reason };
+    }
+    let privileged = caps::has_cap(None, caps::CapSet::Effective, caps::Capability::CAP_SYS_ADMIN).unwrap_or(false);
+    let ladder: &[Layer] = if privileged {
+        &[Layer::Mounts, Layer::MountsInUserNamespace, Layer::LandlockOnly]
+    } else {
+        &[Layer::MountsInUserNamespace, Layer::LandlockOnly]
+    };
+    let mut missing = Vec::new();
+    for layer in ladder {
+        match canary(abi, *layer) {
+            Ok(()) => return Probe::Usable(support(abi, *layer, missing)),
+            Err(reason) => missing.push(Missing {
+                layer: name(*layer).to_owned(),
+                reason,
+            }),
+        }
+    }
+    let reasons: Vec<_> = missing.iter().map(|m| format!("{}: {}", m.layer, m.reason)).collect();
+    Probe::Unusable {
+        reason: reasons.join("; "),
+    }
+}
+
+/// What the layers give that were proved on this boot.
+pub(crate) fn recall(layers: &str) -> Option<HostSupport> {
+    let proved = [Layer::Mounts, Layer::MountsInUserNamespace, Layer::LandlockOnly];
+    let layer = proved.into_iter().find(|layer| name(*layer) == layers)?;
+    Some(support(kernel::landlock_abi().ok()?, layer, Vec::new()))
+}
+
+fn support(abi: u8, layer: Layer, missing: Vec<Missing>) -> HostSupport {
+    let mounts = layer != Layer::LandlockOnly;
+    HostSupport {
+        layers: name(layer).to_owned(),
+        landlock_abi: abi,
+        mounts,
+        shared_memory: Path::new(SHARED_MEMORY).is_dir(),
+        user_namespace: layer == Layer::MountsInUserNamespace,
+        missing,
+        coverage: coverage(abi, mounts),
+    }
+}
+
+const fn name(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Mounts => "mounts",
+        Layer::MountsInUserNamespace => "mounts in a user namespace",
+        Layer::LandlockOnly => "landlock",
+    }
+}
+
+fn no_landlock(errno: Errno) -> String {
+    match errno {
+        Errno::ENOSYS => "this kernel has no Landlock (ENOSYS; Linux 5.13 or newer has it)".to_owned(),
+        Errno::EOPNOTSUPP => {
+            "Landlock is not enabled on this kernel (EOPNOTSUPP; add `landlock` to the `lsm=` boot parameter)"
+                .to_owned()
+        }
+        other => format!("Landlock does not answer ({other})"),
+    }
+}
+
+/// Confines a child as a run would be and lets it try to write outside. `Err` says what was
+/// refused, or which attempt was not.
+fn canary(abi: u8, layer: Layer) -> Result<(), String> {
+    let mounts = layer != Layer::LandlockOnly;
+    let mut steps = Vec::new();
+    if mounts {
+        steps.extend(namespaces(layer == Layer::MountsInUserNamespace));
+        // A run keeps roots writable; the same calls are tried here, on a tree that Landlock closes.
+        steps.push(PlanStep::Writable(pin("/dev")?));
+    }
+    steps.push(PlanStep::DropCapabilities);
+    steps.push(PlanStep::Landlock { abi, rules: Vec::new() });
+    steps.push(PlanStep::Seccomp);
+    if !mounts {
+        steps.push(PlanStep::SeccompMetadata);
+    }
+    let boundary = LandlockBoundary::prepare(&steps, &Rulesets::default()).map_err(|e: PrepareError| e.to_string())?;
+    let root = pin("/")?;
+    let mode = stat("/").map_err(|e| e.to_string())?.st_mode & 0o7777;
+    let runner = kernel_pidfd()?;
+    let trial = Launch {
+        boundary: &boundary,
+        session: Session::Callers,
+        stdio: [ChildStdio::Inherit, ChildStdio::Inherit, ChildStdio::Inherit],
+        workdir: (c"/", root.id()),
+    };
+    let attempts = Breakout { mode, runner };
+    let tried = launch(&trial, Task::Try(&attempts))
+        .map_err(|e: LaunchError| e.to_string())?
+        .tried;
+    for (number, (what, refusals)) in (0..).zip(EXPECTED) {
+        let Some((_, errno)) = tried.iter().find(|(attempt, _)| *attempt == number) else {
+            return Err(format!("the attempt to {what} was not made"));
+        };
+        if !refusals.contains(&Errno::from_raw(*errno)) {
+            let outcome = if *errno == 0 {
+                "succeeded".to_owned()
+            } else {
+                format!("ended with {}", Errno::from_raw(*errno))
+            };
+            return Err(format!("confined, the attempt to {what} {outcome}"));
+        }
+    }
+    Ok(())
+}
+
+fn pin(path: &str) -> Result<PinnedPath, String> {
+    PinnedPath::open(Path::new(path)).map_err(|e| format!("{path}: {e}"))
+}
+
+fn kernel_pidfd() -> Result<OwnedFd, String> {
+    kernel::own_pidfd().map_err(|errno| format!("a descriptor of the runner's process: {errno}"))
+}
+
+/// Each attempt, and the refusals that prove a layer.
+const EXPECTED: [(&str, &[Errno]); 5] = [
+    ("open a file for writing", &[Errno::EACCES]),
+    ("create a file", &[Errno::EROFS, Errno::EACCES]),
+    // EPERM would be the system's own refusal and prove nothing.
+    ("change mode bits", &[Errno::EROFS]),
+    ("take a descriptor from the runner", &[Errno::EPERM]),
+    ("make an io_uring", &[Errno::ENOSYS]),
+];
+
+struct Breakout {
+    mode: u32,
+    runner: OwnedFd,
+}
+
+impl Attempt for Breakout {
+    fn attempt(&self, number: u8) -> Option<i32> {
+        use std::os::fd::AsFd;
+        match number {
+            0 => Some(attempt::open_for_writing(SINK)),
+            1 => Some(attempt::create_in(c"/")),
+            2 => Some(attempt::change_mode(c"/", self.mode)),
+            3 => Some(attempt::take_descriptor(self.runner.as_fd())),
+            4 => Some(attempt::io_uring()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_host_can_confine_a_child() {
+        match probe() {
+            Probe::Usable(host) => assert!(host.landlock_abi >= 1),
+            Probe::Unusable { reason } => panic!("{reason}"),
+        }
+    }
+
+    #[test]
+    fn a_boundary_that_lets_a_write_through_is_found_out() {
+        // Without the Landlock step nothing refuses the sink.
+        let boundary = LandlockBoundary::prepare(&[PlanStep::DropCapabilities], &Rulesets::default()).unwrap();
+        let root = pin("/").unwrap();
+        let trial = Launch {
+            boundary: &boundary,
+            session: Session::Callers,
+            stdio: [ChildStdio::Inherit, ChildStdio::Inherit, ChildStdio::Inherit],
+            workdir: (c"/", root.id()),
+        };
+        let attempts = Breakout {
+            mode: 0o755,
+            runner: kernel_pidfd().unwrap(),
+        };
+        let tried = launch(&trial, Task::Try(&attempts)).unwrap().tried;
+        assert_eq!(tried[0], (0, 0), "the sink can be opened when nothing confines");
+    }
+}

@@ -1,0 +1,202 @@
+//! Running one command: resolve, start, wait, stop, report.
+
+pub mod env;
+mod input;
+mod lookup;
+mod output;
+mod scratch;
+mod spawn;
+mod spec;
+mod stdio;
+mod stop;
+mod wait;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use ringfence_backend::{BackendId, LaunchError, status::Stage};
+
+pub use spec::{
+    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, ExecRequest, ExecSpec, Input, MAX_TIMEOUT,
+};
+pub use stop::Abort;
+
+use crate::error::{Error, MAX_STRING};
+use crate::evidence::{self, Observation};
+use crate::facts::{Containment, RunReport, SandboxFacts};
+use crate::selection::Selection;
+use spawn::Spawned;
+
+/// Runs commands. Holds backends and no policy: the policy rides each request.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    selection: Arc<Selection>,
+}
+
+impl Runner {
+    /// A runner with the backends of this system. See [`Selection::of_this_system`].
+    #[must_use]
+    pub fn new(state_dir: Option<PathBuf>) -> Self {
+        Self::with(Selection::of_this_system(state_dir))
+    }
+
+    /// A runner with these backends.
+    #[must_use]
+    pub fn with(selection: Selection) -> Self {
+        Self {
+            selection: Arc::new(selection),
+        }
+    }
+
+    /// The backends.
+    #[must_use]
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// Fills in every default, applies every cap, opens what the run needs and chooses a backend.
+    /// Nothing is started.
+    ///
+    /// # Errors
+    /// Every way in which the command could not run and that can be known beforehand.
+    pub fn resolve(&self, request: ExecRequest) -> Result<ExecSpec, Error> {
+        spec::resolve(&self.selection, request)
+    }
+
+    /// Runs a command to its end on the calling thread.
+    ///
+    /// A command that fails, is stopped or is denied something is a result, not an error.
+    ///
+    /// # Errors
+    /// The command could not run at all.
+    pub fn run_blocking(&self, spec: ExecSpec, abort: &Abort) -> Result<RunReport, Error> {
+        if abort.requested() {
+            return Err(Error::Host {
+                doing: "the run was aborted before it started",
+                source: std::io::ErrorKind::Interrupted.into(),
+            });
+        }
+        let mut spec = spec;
+        let started = Instant::now();
+        let spawned = match spawn::spawn(&self.selection, &spec) {
+            Err(error) if self.disproved(&spec, &error) => {
+                spec.plan_again(&self.selection)?;
+                spawn::spawn(&self.selection, &spec)
+            }
+            other => other,
+        };
+        let spawned = spawned.map_err(|error| refusal(&spec, error))?;
+        report(&spec, spawned, started, abort)
+    }
+
+    /// Runs a command to its end; dropping the future aborts it.
+    ///
+    /// # Errors
+    /// The command could not run at all.
+    pub async fn run(&self, spec: ExecSpec) -> Result<RunReport, Error> {
+        let host = |source| Error::Host {
+            doing: "could not start a run",
+            source,
+        };
+        let abort = Arc::new(Abort::new().map_err(host)?);
+        let guard = AbortOnDrop(Arc::clone(&abort));
+        let runner = self.clone();
+        let done = tokio::task::spawn_blocking(move || runner.run_blocking(spec, &abort)).await;
+        drop(guard);
+        done.map_err(|e| host(std::io::Error::other(e.to_string())))?
+    }
+
+    /// Whether a launch failed on the word of a remembered verdict, which is then forgotten.
+    fn disproved(&self, spec: &ExecSpec, error: &spawn::SpawnError) -> bool {
+        let boundary = match error {
+            spawn::SpawnError::Prepare(_) => true,
+            spawn::SpawnError::Launch(LaunchError::Failed(failure)) => {
+                !matches!(failure.stage, Stage::Exec | Stage::WorkingDirectory | Stage::Streams)
+            }
+            spawn::SpawnError::Launch(_) | spawn::SpawnError::Refused(_) => false,
+        };
+        boundary && self.selection.forget(spec.plan().backend)
+    }
+}
+
+struct AbortOnDrop(Arc<Abort>);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.trigger();
+    }
+}
+
+/// A launch that failed, as the caller's error.
+fn refusal(spec: &ExecSpec, error: spawn::SpawnError) -> Error {
+    let backend: BackendId = spec.plan().backend;
+    let unavailable = |reason| Error::SandboxUnavailable {
+        tried: vec![crate::error::Tried { backend, reason }],
+    };
+    match error {
+        spawn::SpawnError::Refused(error) => error,
+        spawn::SpawnError::Prepare(error) => unavailable(error.to_string()),
+        spawn::SpawnError::Launch(LaunchError::Failed(failure)) => match failure.stage {
+            Stage::Exec => lookup::not_executed(spec, failure.errno),
+            Stage::WorkingDirectory => Error::Workdir {
+                path: spec.workdir().to_owned(),
+                source: std::io::Error::from_raw_os_error(failure.errno),
+            },
+            _ => unavailable(failure.to_string()),
+        },
+        spawn::SpawnError::Launch(other) => unavailable(other.to_string()),
+    }
+}
+
+/// Waits for the command and puts the facts together.
+fn report(spec: &ExecSpec, spawned: Spawned, started: Instant, abort: &Abort) -> Result<RunReport, Error> {
+    let ended = wait::wait(spawned, spec, abort).map_err(|source| Error::Host {
+        doing: "lost sight of the command",
+        source,
+    })?;
+    let confined = spec.policy().mode().confines();
+    let denied = evidence::judge(&Observation {
+        confined,
+        exit: ended.exit,
+        stderr: ended.stderr.as_ref(),
+        dialect: spec.plan().dialect,
+    });
+    let sandbox = SandboxFacts {
+        mode: spec.policy().mode(),
+        denied,
+        enforcement: spec.plan().enforcement.clone(),
+        runner_failed: false,
+        backend: spec.plan().backend,
+        not_confined: spec.plan().not_confined.clone(),
+        survivors: None,
+        containment: Containment::ProcessGroup,
+    };
+    Ok(RunReport {
+        run_id: spec.run_id().to_owned(),
+        argv: spec.argv().to_vec(),
+        workdir: spec.workdir().to_owned(),
+        session: spec.policy().session().map(str::to_owned),
+        exit: ended.exit,
+        timed_out: ended.cause == Some(stop::Cause::Deadline),
+        aborted: ended.cause == Some(stop::Cause::Abort),
+        timeout_ms: spec.timeout().map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
+        duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        stdout: ended.stdout,
+        stderr: ended.stderr,
+        sandbox,
+    })
+}
+
+/// Refuses what no kernel takes, before anything is opened.
+fn too_large(argv: &[std::ffi::OsString], env: &[(std::ffi::OsString, std::ffi::OsString)]) -> Option<Error> {
+    let strings = argv
+        .iter()
+        .map(|a| a.len())
+        .chain(env.iter().map(|(n, v)| n.len() + 1 + v.len()));
+    let longest = strings.clone().max().unwrap_or(0);
+    (longest > MAX_STRING).then(|| Error::CommandTooLarge {
+        bytes: strings.map(|len| len + 1).sum(),
+        longest,
+    })
+}

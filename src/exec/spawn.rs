@@ -1,0 +1,122 @@
+//! Starting the command: the one place where a process begins.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use ringfence_backend::{ChildStdio, ExecImage, Launch, LaunchError, Launched, PrepareError, Session, Task, launch};
+
+use super::input::{Pump, Source as InputSource};
+use super::output::Stream;
+use super::spec::{Capture, ExecSpec, Input};
+use super::stdio::Source;
+use crate::error::Error;
+use crate::selection::Selection;
+
+/// A command that runs, and the runner's ends of its streams.
+#[derive(Debug)]
+pub(super) struct Spawned {
+    pub(super) process: Launched,
+    pub(super) session: Session,
+    pub(super) stdin: Option<Pump>,
+    pub(super) stdout: Option<Stream>,
+    pub(super) stderr: Option<Stream>,
+}
+
+/// Why no command was started.
+#[derive(Debug)]
+pub(super) enum SpawnError {
+    /// The boundary could not be prepared.
+    Prepare(PrepareError),
+    /// The launch failed.
+    Launch(LaunchError),
+    /// The request cannot be carried out.
+    Refused(Error),
+}
+
+impl From<io::Error> for SpawnError {
+    fn from(source: io::Error) -> Self {
+        Self::Refused(Error::Host {
+            doing: "could not prepare the command's streams",
+            source,
+        })
+    }
+}
+
+/// Prepares the boundary and starts the command inside it.
+///
+/// # Errors
+/// [`SpawnError`]; the command has then not run.
+pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, SpawnError> {
+    let backend = selection.backends().find(|backend| backend.id() == spec.plan().backend);
+    let backend = backend.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+    let boundary = backend.prepare(spec.plan()).map_err(SpawnError::Prepare)?;
+    let image = ExecImage::new(spec.candidates().to_vec(), spec.argv(), spec.env()).map_err(|e| {
+        let reason = e.to_string();
+        SpawnError::Refused(Error::input(e.field, "", reason, "leave the NUL byte out"))
+    })?;
+    let workdir = CString::new(spec.workdir().as_os_str().as_bytes()).map_err(io::Error::from)?;
+    let mut ours: [Option<OwnedFd>; 3] = [None, None, None];
+    let mut theirs: [Option<OwnedFd>; 3] = [None, None, None];
+    for (number, (source, _)) in spec.streams().iter().enumerate() {
+        if matches!(source, Source::Pipe) {
+            let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from)?;
+            let (mine, command) = if number == 0 { (write, read) } else { (read, write) };
+            // Only our end is non-blocking: the command's may be shared with its children.
+            fcntl(&mine, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;
+            ours[number] = Some(mine);
+            theirs[number] = Some(command);
+        }
+    }
+    let child_end = |number: usize| match (&spec.streams()[number].0, &theirs[number]) {
+        (Source::Device(device), _) => ChildStdio::Device {
+            path: &device.path,
+            flags: device.flags,
+            rdev: device.rdev,
+        },
+        (_, Some(fd)) => ChildStdio::Fd(fd.as_fd()),
+        (_, None) => ChildStdio::Inherit,
+    };
+    let session = match spec.capture() {
+        Capture::Captured { .. } => Session::Own,
+        Capture::Passthrough => Session::Callers,
+    };
+    let launched = Launch {
+        boundary: boundary.as_ref(),
+        session,
+        stdio: [child_end(0), child_end(1), child_end(2)],
+        workdir: (&workdir, spec.workdir_id()),
+    };
+    let input = input_source(spec.input())?;
+    let process = launch(&launched, Task::Exec(&image)).map_err(SpawnError::Launch)?;
+    let [stdin, stdout, stderr] = ours;
+    let cap = match spec.capture() {
+        Capture::Captured { max_output } => max_output,
+        Capture::Passthrough => 0,
+    };
+    Ok(Spawned {
+        process,
+        session,
+        stdin: input.zip(stdin).map(|(source, sink)| Pump::new(source, sink)),
+        stdout: stdout.map(|fd| Stream::new(fd, cap)),
+        stderr: stderr.map(|fd| Stream::new(fd, cap)),
+    })
+}
+
+fn input_source(input: &Input) -> Result<Option<InputSource>, SpawnError> {
+    Ok(match input {
+        Input::Default => None,
+        Input::Bytes(bytes) => Some(InputSource::Bytes(bytes.clone())),
+        Input::Callers => Some(InputSource::Callers),
+        Input::File(path) => Some(InputSource::File(std::fs::File::open(path).map_err(|source| {
+            SpawnError::Refused(Error::input(
+                "--stdin",
+                path.clone(),
+                format!("it cannot be read: {source}"),
+                "name a file that you may read, or - for standard input",
+            ))
+        })?)),
+    })
+}

@@ -1,0 +1,333 @@
+//! What is to be run: the request as the caller makes it, and the same with nothing left open.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ringfence_backend::{
+    BackendId, CommandSpec, FileId, LaunchPlan, PinnedPath, SandboxExecutionPolicy, SandboxMode, Temp,
+};
+
+use super::scratch::Scratch;
+use super::{env, lookup, stdio, too_large};
+use crate::error::Error;
+use crate::selection::Selection;
+
+/// How many bytes of each captured stream are kept, unless asked otherwise.
+pub const DEFAULT_MAX_OUTPUT: usize = 64_000;
+/// The deadline of a captured run, unless asked otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
+/// The longest deadline of a captured run.
+pub const MAX_TIMEOUT: Duration = Duration::from_mins(10);
+/// From the request to end until the kill, unless asked otherwise.
+pub const DEFAULT_GRACE: Duration = Duration::from_secs(3);
+/// The longest time a timer of poll(2) can be set to.
+const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
+
+/// What becomes of the command's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// It is read; the command has a session of its own and no terminal.
+    Captured {
+        /// How many bytes of the end of each stream are kept.
+        max_output: usize,
+    },
+    /// It goes where the caller's goes; the command shares the caller's session and terminal.
+    Passthrough,
+}
+
+/// What the command reads on standard input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing when captured, the caller's own otherwise.
+    Default,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// A file's content.
+    File(PathBuf),
+    /// What the caller's standard input has, through a pipe.
+    Callers,
+}
+
+/// A run as the caller asks for it.
+#[derive(Clone, Debug)]
+pub struct ExecRequest {
+    /// The run's name: a UUID of version 7.
+    pub run_id: String,
+    /// The program and its arguments, byte for byte.
+    pub argv: Vec<OsString>,
+    /// What may change.
+    pub policy: SandboxExecutionPolicy,
+    /// The directory to start in; relative to the workspace root, which is the default.
+    pub workdir: Option<PathBuf>,
+    /// The command's environment; see [`env::command_environment`].
+    pub env: Vec<(OsString, OsString)>,
+    /// What becomes of the output.
+    pub capture: Capture,
+    /// What is read on standard input.
+    pub input: Input,
+    /// The deadline. A captured run has one in any case, at most [`MAX_TIMEOUT`].
+    pub timeout: Option<Duration>,
+    /// From TERM to KILL.
+    pub grace: Option<Duration>,
+    /// Exactly this backend.
+    pub backend: Option<BackendId>,
+}
+
+impl ExecRequest {
+    /// A captured run of `argv` in the workspace root with an empty environment.
+    #[must_use]
+    pub fn new(argv: Vec<OsString>, policy: SandboxExecutionPolicy) -> Self {
+        Self {
+            run_id: uuid::Uuid::now_v7().to_string(),
+            argv,
+            policy,
+            workdir: None,
+            env: Vec::new(),
+            capture: Capture::Captured {
+                max_output: DEFAULT_MAX_OUTPUT,
+            },
+            input: Input::Default,
+            timeout: None,
+            grace: None,
+            backend: None,
+        }
+    }
+}
+
+/// A run in which nothing is left open: what will be done, and by which backend.
+#[derive(Debug)]
+pub struct ExecSpec {
+    run_id: String,
+    policy: SandboxExecutionPolicy,
+    command: CommandSpec,
+    capture: Capture,
+    input: Input,
+    timeout: Option<Duration>,
+    grace: Duration,
+    backend: Option<BackendId>,
+    candidates: Vec<OsString>,
+    streams: [stdio::Stream; 3],
+    plan: LaunchPlan,
+    // Removed with this value.
+    _scratch: Option<Scratch>,
+}
+
+impl ExecSpec {
+    /// The run's name.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// The program and its arguments.
+    #[must_use]
+    pub fn argv(&self) -> &[OsString] {
+        &self.command.argv
+    }
+
+    /// The directory the command starts in.
+    #[must_use]
+    pub fn workdir(&self) -> &Path {
+        self.command.workdir.path()
+    }
+
+    /// What may change.
+    #[must_use]
+    pub const fn policy(&self) -> &SandboxExecutionPolicy {
+        &self.policy
+    }
+
+    /// What the backend will do.
+    #[must_use]
+    pub const fn plan(&self) -> &LaunchPlan {
+        &self.plan
+    }
+
+    /// The deadline in force.
+    #[must_use]
+    pub const fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
+    /// From TERM to KILL.
+    #[must_use]
+    pub const fn grace(&self) -> Duration {
+        self.grace
+    }
+
+    pub(super) const fn workdir_id(&self) -> FileId {
+        self.command.workdir.id()
+    }
+
+    pub(super) fn env(&self) -> &[(OsString, OsString)] {
+        &self.command.env
+    }
+
+    pub(super) const fn capture(&self) -> Capture {
+        self.capture
+    }
+
+    pub(super) const fn input(&self) -> &Input {
+        &self.input
+    }
+
+    pub(super) fn candidates(&self) -> &[OsString] {
+        &self.candidates
+    }
+
+    pub(super) const fn streams(&self) -> &[stdio::Stream; 3] {
+        &self.streams
+    }
+
+    /// The lengths of every string that execve(2) is given.
+    pub(super) fn strings(&self) -> impl Iterator<Item = usize> + Clone {
+        let env = self
+            .command
+            .env
+            .iter()
+            .map(|(name, value)| name.len() + 1 + value.len());
+        self.command.argv.iter().map(|arg| arg.len()).chain(env)
+    }
+
+    /// Chooses a backend once more, after the first choice has proved wrong.
+    pub(super) fn plan_again(&mut self, selection: &Selection) -> Result<(), Error> {
+        self.plan = selection.choose(&self.policy, &self.command, self.backend)?.plan;
+        Ok(())
+    }
+}
+
+/// Checks a request and fills in what it leaves open.
+pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<ExecSpec, Error> {
+    check_argv(&request.argv)?;
+    let (timeout, grace) = times(&request)?;
+    if let Capture::Captured { max_output: 0 } = request.capture {
+        return Err(Error::input(
+            "--max-output",
+            "0",
+            "it must be positive",
+            "give a size such as 64000 or 1m",
+        ));
+    }
+    let workdir = workdir(&request)?;
+    let scratch = match request.policy.temp() {
+        Temp::Private if request.policy.mode().confines() => Some(Scratch::make().map_err(|source| Error::Host {
+            doing: "could not make a private temp directory",
+            source,
+        })?),
+        _ => None,
+    };
+    let environment = managed(&request, workdir.path(), scratch.as_ref());
+    if let Some(error) = too_large(&request.argv, &environment) {
+        return Err(error);
+    }
+    let streams = stdio::streams(request.capture, &request.input).map_err(|source| Error::Host {
+        doing: "could not look at the standard streams",
+        source,
+    })?;
+    let program = request.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
+    let candidates = lookup::candidates(program, &environment);
+    let command = CommandSpec {
+        argv: request.argv,
+        env: environment,
+        workdir,
+        scratch: scratch.as_ref().map(|scratch| scratch.pinned().clone()),
+        stdio: [streams[0].1.clone(), streams[1].1.clone(), streams[2].1.clone()],
+    };
+    let plan = selection.choose(&request.policy, &command, request.backend)?.plan;
+    Ok(ExecSpec {
+        run_id: request.run_id,
+        policy: request.policy,
+        command,
+        capture: request.capture,
+        input: request.input,
+        timeout,
+        grace,
+        backend: request.backend,
+        candidates,
+        streams,
+        plan,
+        _scratch: scratch,
+    })
+}
+
+fn check_argv(argv: &[OsString]) -> Result<(), Error> {
+    let Some(program) = argv.first() else {
+        return Err(Error::input(
+            "the command",
+            "",
+            "there is none",
+            "name a program after --, or a shell text with -c",
+        ));
+    };
+    if program.is_empty() {
+        return Err(Error::CommandNotFound {
+            program: program.clone(),
+        });
+    }
+    for (number, arg) in argv.iter().enumerate() {
+        if let Some(offset) = arg.as_encoded_bytes().iter().position(|byte| *byte == 0) {
+            let reason = format!("it has a NUL byte at offset {offset}");
+            return Err(Error::input(
+                format!("argument {number}"),
+                arg,
+                reason,
+                "leave the NUL byte out",
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn times(request: &ExecRequest) -> Result<(Option<Duration>, Duration), Error> {
+    for (field, value) in [("--timeout", request.timeout), ("--grace", request.grace)] {
+        match value {
+            Some(value) if value.is_zero() => return Err(Error::duration(field, value, "it must be positive")),
+            Some(value) if value > LONGEST => {
+                return Err(Error::duration(field, value, "it is longer than a timer can be"));
+            }
+            _ => {}
+        }
+    }
+    let timeout = match request.capture {
+        Capture::Captured { .. } => Some(request.timeout.unwrap_or(DEFAULT_TIMEOUT).min(MAX_TIMEOUT)),
+        Capture::Passthrough => request.timeout,
+    };
+    Ok((timeout, request.grace.unwrap_or(DEFAULT_GRACE)))
+}
+
+fn workdir(request: &ExecRequest) -> Result<PinnedPath, Error> {
+    let root = request.policy.workspace_root();
+    let Some(asked) = &request.workdir else {
+        return Ok(root.pinned().clone());
+    };
+    let failed = |source| Error::Workdir {
+        path: asked.clone(),
+        source,
+    };
+    let pinned = PinnedPath::open(&root.path().join(asked)).map_err(failed)?;
+    if pinned.is_directory() {
+        Ok(pinned)
+    } else {
+        Err(failed(std::io::ErrorKind::NotADirectory.into()))
+    }
+}
+
+/// The command's environment with what Ringfence itself adds last.
+fn managed(request: &ExecRequest, workdir: &Path, scratch: Option<&Scratch>) -> Vec<(OsString, OsString)> {
+    let mut vars = request.env.clone();
+    let mut put = |name: &str, value: OsString| env::put(&mut vars, name.into(), value);
+    put("PWD", workdir.as_os_str().to_owned());
+    if let Some(scratch) = scratch {
+        let path = scratch.pinned().path();
+        for name in ["TMPDIR", "TMP", "TEMP"] {
+            put(name, path.as_os_str().to_owned());
+        }
+        // zsh takes this as a prefix of file names, not as a directory.
+        put("TMPPREFIX", path.join("zsh").into_os_string());
+    }
+    let mode: SandboxMode = request.policy.mode();
+    put("RINGFENCE_MODE", mode.name().into());
+    put("RINGFENCE_RUN_ID", request.run_id.clone().into());
+    vars
+}

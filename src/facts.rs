@@ -1,0 +1,258 @@
+//! What a run reports. Each fact stands by itself; none is derived from another.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ringfence_backend::{BackendId, Door, Effect, Enforcement, SandboxMode};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+/// The version of every document Ringfence prints.
+pub const SCHEMA: u32 = 1;
+
+/// The report of a run whose command was executed.
+#[derive(Clone, Debug)]
+pub struct RunReport {
+    /// A UUID of version 7.
+    pub run_id: String,
+    /// The program and its arguments.
+    pub argv: Vec<OsString>,
+    /// The directory the command started in.
+    pub workdir: PathBuf,
+    /// The session the run belongs to.
+    pub session: Option<String>,
+    /// How the command ended.
+    pub exit: Exit,
+    /// Whether the deadline passed while the command still ran.
+    pub timed_out: bool,
+    /// Whether the caller ended the run while the command still ran.
+    pub aborted: bool,
+    /// The deadline in force, in milliseconds.
+    pub timeout_ms: Option<u64>,
+    /// From the start of the command to the report, in milliseconds.
+    pub duration_ms: u64,
+    /// Standard output, when captured.
+    pub stdout: Option<CapturedStream>,
+    /// Standard error, when captured.
+    pub stderr: Option<CapturedStream>,
+    /// What confinement did.
+    pub sandbox: SandboxFacts,
+}
+
+/// How the command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// With this status.
+    Code(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+impl Exit {
+    /// The exit status, absent for a death by signal.
+    #[must_use]
+    pub const fn code(self) -> Option<i32> {
+        match self {
+            Self::Code(code) => Some(code),
+            Self::Signal(_) => None,
+        }
+    }
+
+    /// The signal's name, absent for an ordinary end.
+    #[must_use]
+    pub fn signal(self) -> Option<String> {
+        match self {
+            Self::Code(_) => None,
+            Self::Signal(number) => Some(match nix::sys::signal::Signal::try_from(number) {
+                Ok(signal) => signal.as_str().to_owned(),
+                Err(_) => format!("SIG{number}"),
+            }),
+        }
+    }
+
+    /// The status a shell would show: 128 and the signal's number for a death by signal.
+    #[must_use]
+    pub fn shell_status(self) -> u8 {
+        let number = match self {
+            Self::Code(code) => code,
+            Self::Signal(number) => 128 + number,
+        };
+        u8::try_from(number & 0xff).unwrap_or(u8::MAX)
+    }
+}
+
+/// What is kept of one captured stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CapturedStream {
+    /// The end of the stream, as text.
+    pub text: String,
+    /// Whether bytes are missing from `text`.
+    pub truncated: bool,
+    /// How many bytes the command wrote.
+    pub bytes: u64,
+    /// A file with the complete stream, when there is one.
+    pub spill_path: Option<PathBuf>,
+    /// Whether bytes that are no UTF-8 were replaced in `text`.
+    pub lossy_utf8: bool,
+}
+
+/// A verdict on denials, with what it rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// Nothing was confined, so nothing was denied.
+    NothingConfined,
+    /// Read from the command's own words after it failed: a last resort.
+    Inferred(bool),
+    /// No statement.
+    Unavailable {
+        /// Why.
+        why: &'static str,
+    },
+}
+
+impl Denied {
+    /// The verdict: absent when there is none.
+    #[must_use]
+    pub const fn verdict(&self) -> Option<bool> {
+        match self {
+            Self::NothingConfined => Some(false),
+            Self::Inferred(denied) => Some(*denied),
+            Self::Unavailable { .. } => None,
+        }
+    }
+
+    /// How it is known, in the report's word.
+    #[must_use]
+    pub const fn evidence(&self) -> Option<&'static str> {
+        match self {
+            Self::NothingConfined => None,
+            Self::Inferred(_) => Some("inferred"),
+            Self::Unavailable { .. } => Some("unavailable"),
+        }
+    }
+}
+
+/// Processes of the run that were still there when its command had ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Survivors {
+    /// How many were found.
+    pub found: u32,
+    /// How many were killed.
+    pub killed: u32,
+}
+
+/// The means by which the processes of a run are kept together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Containment {
+    /// The command's process group, and its children as far as /proc shows them.
+    #[serde(rename = "pgroup")]
+    ProcessGroup,
+}
+
+/// What confinement did in a run.
+#[derive(Clone, Debug)]
+pub struct SandboxFacts {
+    /// The mode the run was under.
+    pub mode: SandboxMode,
+    /// Whether a file effect was refused.
+    pub denied: Denied,
+    /// How completely the host enforced the mode; absent when nothing was confined.
+    pub enforcement: Option<Enforcement>,
+    /// Whether confinement could not be set up, so that the command never ran.
+    pub runner_failed: bool,
+    /// The backend.
+    pub backend: BackendId,
+    /// Doors that were open.
+    pub not_confined: Vec<Door>,
+    /// Processes that outlived the command; absent when nobody counted.
+    pub survivors: Option<Survivors>,
+    /// How the run's processes were kept together.
+    pub containment: Containment,
+}
+
+impl SandboxFacts {
+    /// The file effects that were left open.
+    #[must_use]
+    pub fn ungoverned(&self) -> BTreeSet<Effect> {
+        match &self.enforcement {
+            Some(Enforcement::Partial { ungoverned }) => ungoverned.clone(),
+            Some(Enforcement::Full) | None => BTreeSet::new(),
+        }
+    }
+}
+
+impl Serialize for SandboxFacts {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("mode", &self.mode)?;
+        map.serialize_entry("denied", &self.denied.verdict())?;
+        if let Some(enforcement) = &self.enforcement {
+            let word = if *enforcement == Enforcement::Full {
+                "full"
+            } else {
+                "partial"
+            };
+            map.serialize_entry("enforcement", word)?;
+        }
+        map.serialize_entry("runnerFailed", &self.runner_failed)?;
+        map.serialize_entry("backend", &self.backend)?;
+        if let Some(evidence) = self.denied.evidence() {
+            map.serialize_entry("evidence", evidence)?;
+        }
+        if let Denied::Unavailable { why } = &self.denied {
+            map.serialize_entry("evidenceReason", why)?;
+        }
+        if self.mode.confines() {
+            map.serialize_entry("ungoverned", &self.ungoverned())?;
+            map.serialize_entry("notConfined", &self.not_confined)?;
+        }
+        if let Some(survivors) = &self.survivors {
+            map.serialize_entry("survivors", survivors)?;
+        }
+        map.serialize_entry("containment", &self.containment)?;
+        map.end()
+    }
+}
+
+impl Serialize for RunReport {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("schema", &SCHEMA)?;
+        map.serialize_entry("runId", &self.run_id)?;
+        let shown: Vec<_> = self.argv.iter().map(|arg| arg.to_string_lossy()).collect();
+        map.serialize_entry("argv", &shown)?;
+        if self.argv.iter().any(|arg| arg.to_str().is_none()) {
+            let twins: Vec<_> = self.argv.iter().map(|arg| STANDARD.encode(arg.as_bytes())).collect();
+            map.serialize_entry("argvBytes", &twins)?;
+        }
+        path_entry(&mut map, "workdir", &self.workdir)?;
+        map.serialize_entry("session", &self.session)?;
+        map.serialize_entry("exitCode", &self.exit.code())?;
+        map.serialize_entry("signal", &self.exit.signal())?;
+        map.serialize_entry("timedOut", &self.timed_out)?;
+        map.serialize_entry("aborted", &self.aborted)?;
+        map.serialize_entry("timeoutMs", &self.timeout_ms)?;
+        map.serialize_entry("durationMs", &self.duration_ms)?;
+        if let (Some(stdout), Some(stderr)) = (&self.stdout, &self.stderr) {
+            map.serialize_entry("stdout", stdout)?;
+            map.serialize_entry("stderr", stderr)?;
+        }
+        map.serialize_entry("sandbox", &self.sandbox)?;
+        map.end()
+    }
+}
+
+/// A path as text, beside a base64 twin (`<name>Bytes`) when it is no UTF-8.
+fn path_entry<M: SerializeMap>(map: &mut M, name: &str, path: &Path) -> Result<(), M::Error> {
+    map.serialize_entry(name, &path.to_string_lossy())?;
+    if path.to_str().is_none() {
+        let bytes: &OsStr = path.as_os_str();
+        map.serialize_entry(&format!("{name}Bytes"), &STANDARD.encode(bytes.as_bytes()))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! Which backend serves a run: the first that this host can use and that meets the policy.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ringfence_backend::{
+    Backend, BackendId, CommandSpec, Enforcement, HostSupport, LaunchPlan, Probe, Require, SandboxExecutionPolicy,
+};
+
+use crate::error::{Error, Tried};
+
+mod verdict;
+
+/// The backends of this host in order of preference, and what is known of them.
+#[derive(Debug)]
+pub struct Selection {
+    backends: Vec<Box<dyn Backend>>,
+    state_dir: Option<PathBuf>,
+    known: Mutex<BTreeMap<BackendId, Known>>,
+}
+
+/// An answer of a backend, and whether it was only remembered.
+#[derive(Clone, Debug)]
+struct Known {
+    probe: Probe,
+    recalled: bool,
+}
+
+/// The backend that serves a run, and its plan.
+#[derive(Debug)]
+pub struct Choice<'a> {
+    /// The backend.
+    pub backend: &'a dyn Backend,
+    /// What it will do.
+    pub plan: LaunchPlan,
+}
+
+impl Selection {
+    /// The backends of this system, in the order in which they are asked.
+    ///
+    /// `state_dir` is where a verdict that was proved is remembered; without one every process
+    /// proves it again.
+    #[must_use]
+    pub fn of_this_system(state_dir: Option<PathBuf>) -> Self {
+        let backends: Vec<Box<dyn Backend>> = vec![
+            #[cfg(target_os = "linux")]
+            Box::new(ringfence_landlock::Landlock::default()),
+            Box::new(ringfence_none::NoBackend),
+        ];
+        Self::of(backends, state_dir)
+    }
+
+    /// These backends, in this order.
+    #[must_use]
+    pub fn of(backends: Vec<Box<dyn Backend>>, state_dir: Option<PathBuf>) -> Self {
+        Self {
+            backends,
+            state_dir,
+            known: Mutex::default(),
+        }
+    }
+
+    /// The backends, in order of preference.
+    pub fn backends(&self) -> impl Iterator<Item = &dyn Backend> {
+        self.backends.iter().map(AsRef::as_ref)
+    }
+
+    /// The first backend that is usable and meets the policy, or exactly `wanted`.
+    ///
+    /// # Errors
+    /// [`Error::SandboxUnavailable`] with every backend asked and its reason.
+    pub fn choose(
+        &self,
+        policy: &SandboxExecutionPolicy,
+        command: &CommandSpec,
+        wanted: Option<BackendId>,
+    ) -> Result<Choice<'_>, Error> {
+        let mut tried = Vec::new();
+        let confines = policy.mode().confines();
+        for backend in self.backends() {
+            let id = backend.id();
+            let asked = match wanted {
+                _ if !confines => id == BackendId::None,
+                Some(wanted) => id == wanted,
+                None => id != BackendId::None,
+            };
+            if !asked {
+                continue;
+            }
+            match self.consider(backend, policy, command) {
+                Ok(plan) => return Ok(Choice { backend, plan }),
+                Err(reason) => tried.push(Tried { backend: id, reason }),
+            }
+        }
+        if tried.is_empty() {
+            let backend = wanted.unwrap_or(BackendId::None);
+            tried.push(Tried {
+                backend,
+                reason: "this build of Ringfence does not have it on this system".to_owned(),
+            });
+        }
+        Err(Error::SandboxUnavailable { tried })
+    }
+
+    fn consider(
+        &self,
+        backend: &dyn Backend,
+        policy: &SandboxExecutionPolicy,
+        command: &CommandSpec,
+    ) -> Result<LaunchPlan, String> {
+        // A policy that the backend cannot carry out anywhere needs no question to the host.
+        let unasked = backend
+            .plan(&HostSupport::default(), policy, command)
+            .map_err(|e| e.to_string())?;
+        if unasked.enforcement.is_none() {
+            return Ok(unasked);
+        }
+        let host = match self.probe(backend, policy) {
+            Probe::Usable(host) => host,
+            Probe::Unusable { reason } => return Err(reason),
+        };
+        let plan = backend.plan(&host, policy, command).map_err(|e| e.to_string())?;
+        if let (Require::Full, Some(Enforcement::Partial { ungoverned })) = (policy.require(), &plan.enforcement) {
+            let words: Vec<_> = ungoverned.iter().map(|effect| effect.word()).collect();
+            let missing: Vec<_> = host
+                .missing
+                .iter()
+                .map(|m| format!("; {}: {}", m.layer, m.reason))
+                .collect();
+            return Err(format!(
+                "it leaves {} ungoverned here, and the policy requires full enforcement{}",
+                words.join(", "),
+                missing.concat()
+            ));
+        }
+        Ok(plan)
+    }
+
+    /// The backend's answer: known in this process, remembered from another, or asked now.
+    fn probe(&self, backend: &dyn Backend, policy: &SandboxExecutionPolicy) -> Probe {
+        let id = backend.id();
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.get(&id) {
+            return known.probe.clone();
+        }
+        let state_dir = self.state_dir.as_deref().filter(|dir| !within_reach(dir, policy));
+        let recalled = state_dir.and_then(|dir| verdict::recall(dir, backend));
+        let answer = if let Some(host) = recalled {
+            Known {
+                probe: Probe::Usable(host),
+                recalled: true,
+            }
+        } else {
+            let probe = backend.probe();
+            if let (Some(dir), Probe::Usable(host)) = (state_dir, &probe) {
+                verdict::remember(dir, backend, host);
+            }
+            Known { probe, recalled: false }
+        };
+        known.insert(id, answer.clone());
+        answer.probe
+    }
+
+    /// Drops a remembered verdict that a run has shown wrong. Whether there was one.
+    pub(crate) fn forget(&self, backend: BackendId) -> bool {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let recalled = known.get(&backend).is_some_and(|known| known.recalled);
+        if recalled {
+            known.remove(&backend);
+            if let Some(dir) = &self.state_dir {
+                verdict::forget(dir, backend);
+            }
+        }
+        recalled
+    }
+}
+
+/// Whether the run could write the state directory, or it lies in the workspace, where Ringfence
+/// itself writes nothing.
+fn within_reach(state_dir: &Path, policy: &SandboxExecutionPolicy) -> bool {
+    let root = policy.workspace_root().path();
+    state_dir.starts_with(root)
+        || policy
+            .writable()
+            .iter()
+            .any(|writable| state_dir.starts_with(writable.path()))
+}
