@@ -21,13 +21,14 @@ use std::{env, fs, io};
 /// The libraries that rustc names for this target and that the C library holds as archives.
 const C_LIBRARIES: [&str; 6] = ["c", "m", "dl", "rt", "pthread", "util"];
 
-/// What the C compiler must be able to find: the C library, its start-up code, the unwinder.
-const NEEDED: [&str; 3] = ["libc.a", "rcrt1.o", "libgcc_eh.a"];
+/// What the C compiler must be able to find besides their archives: start-up code and the unwinder.
+const NEEDED: [&str; 3] = ["rcrt1.o", "libgcc_eh.a", "libgcc.a"];
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-env-changed=RINGFENCE_LINK");
-    if !wanted() || !NEEDED.iter().all(|file| found(file)) {
+    let archives = C_LIBRARIES.iter().map(|name| format!("lib{name}.a"));
+    if !wanted() || !archives.chain(NEEDED.map(str::to_owned)).all(|file| found(&file)) {
         return;
     }
     let Some(directory) = env::var_os("OUT_DIR").map(|out| PathBuf::from(out).join("static")) else {
@@ -56,11 +57,8 @@ fn wanted() -> bool {
         && !is("RINGFENCE_LINK", "dynamic")
 }
 
-#[allow(
-    clippy::disallowed_methods,
-    reason = "a build script asks the compiler, and confines nothing"
-)]
 /// Whether `cc`, which rustc links with, knows where `file` is. It echoes a name it does not know.
+#[allow(clippy::disallowed_methods, reason = "a build has no command to confine")]
 fn found(file: &str) -> bool {
     Command::new("cc")
         .arg(format!("-print-file-name={file}"))

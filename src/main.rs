@@ -1,1 +1,10 @@
-fn main(){}
+//! The program `ringfence`: reads the command line and hands over to a subcommand.
+#![forbid(unsafe_code)]
+
+mod cli;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    ExitCode::from(cli::main(std::env::args_os().collect()))
+}

@@ -1,0 +1,30 @@
+# Every recipe is what .ci/run does, one step at a time.
+
+# Type-check everything.
+check:
+    cargo check --workspace --all-targets --all-features
+
+# Every test, as root and as nobody when run by root.
+test *ARGS:
+    cargo test --workspace --all-features {{ARGS}}
+
+# Formatting and lints.
+lint:
+    cargo fmt --all --check
+    cargo clippy --workspace --all-targets --all-features -- -D warnings
+
+# The documentation, with every broken link an error.
+doc:
+    RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --all-features
+
+# Start-up and file-heavy work against the bare command and what else this machine has.
+bench ROUNDS="200":
+    cargo bench --bench startup -- {{ROUNDS}}
+
+# Licences and sources of the dependencies (needs cargo-deny).
+deny:
+    cargo deny check
+
+# All that must be green before a change goes in.
+ci:
+    .ci/run

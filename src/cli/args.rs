@@ -1,0 +1,305 @@
+//! The command line, as clap reads it.
+//!
+//! What clap refuses is a usage error and is told on stderr. Durations, sizes and variables stay
+//! text here and are read in `values`, so that a wrong one is a typed error with a document.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use ringfence::{BackendId, Require, SandboxMode, Temp};
+
+const EXAMPLES: &str = "\
+Examples:
+  ringfence run -- make test                       look, change nothing (read-only)
+  ringfence run -m workspace-write -- make test    change only what is under this directory
+  ringfence run --json -t 60s -c 'ls | wc -l'      capture, and print one JSON report
+  ringfence doctor                                 what this host can confine";
+
+const RUN_EXAMPLES: &str = "\
+Modes:
+  read-only           changes nothing on the host; a private scratch directory exists for the run
+  workspace-write     changes what is under the workspace, the temp area and each --write PATH
+  danger-full-access  confines nothing
+
+Exit status:
+  the command's own; 128+N after signal N; 124 after the deadline; 125 when Ringfence could not
+  run it; 126 when it is not executable; 127 when it was not found
+
+Example:
+  ringfence run -m workspace-write --write ~/.cache/pip -t 10m -- pip install .";
+
+/// Run a command so that it can change only the files it was meant to change.
+#[derive(Debug, Parser)]
+#[command(name = "ringfence", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run a command, confined
+    #[command(after_help = RUN_EXAMPLES, override_usage = RUN_USAGE)]
+    Run(Box<RunArgs>),
+    /// Show what this host can confine, and how to make it better
+    Doctor(DoctorArgs),
+}
+
+const RUN_USAGE: &str = "ringfence run [OPTIONS] [--] PROGRAM [ARG]...\n       ringfence run [OPTIONS] -c TEXT";
+
+/// What `ringfence run` takes.
+#[derive(Args, Debug, Default)]
+pub(crate) struct RunArgs {
+    /// What the command may change [default: read-only]
+    #[arg(short, long, value_parser = one_of(&MODES))]
+    pub(crate) mode: Option<SandboxMode>,
+    /// The directory that workspace-write opens [default: this one]
+    #[arg(short = 'C', long, value_name = "DIR", value_parser = path())]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Where the command starts, from the workspace [default: the workspace]
+    #[arg(long, value_name = "DIR", value_parser = path())]
+    pub(crate) workdir: Option<PathBuf>,
+    /// Run `bash -c TEXT` in place of PROGRAM
+    #[arg(short = 'c', value_name = "TEXT")]
+    pub(crate) text: Option<OsString>,
+    /// Let PATH change as well (repeatable)
+    #[arg(long, value_name = "PATH", value_parser = path())]
+    pub(crate) write: Vec<PathBuf>,
+    /// The temp area: none, one of the run's own, or the host's
+    #[arg(long, value_parser = one_of(&TEMPS))]
+    pub(crate) temp: Option<Temp>,
+    /// The means of confinement [default: auto]
+    #[arg(long, value_name = "NAME", value_parser = one_of(&BACKENDS))]
+    pub(crate) backend: Option<BackendChoice>,
+    /// How complete enforcement must be for the command to run
+    #[arg(long, value_parser = one_of(&REQUIRES))]
+    pub(crate) require: Option<Require>,
+    /// Accept /, your home or the parent of Ringfence's state as workspace
+    #[arg(long)]
+    pub(crate) allow_broad_root: bool,
+    /// A profile, by its name or its file
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub(crate) profile: Option<String>,
+    /// Stop the command after DUR, such as 90s or 10m [default: 2m with --json, else none]
+    #[arg(short, long, value_name = "DUR", allow_hyphen_values = true)]
+    pub(crate) timeout: Option<OsString>,
+    /// Time between asking the command to stop and killing it [default: 3s]
+    #[arg(long, value_name = "DUR", allow_hyphen_values = true)]
+    pub(crate) grace: Option<OsString>,
+    /// Set a variable for the command (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    pub(crate) env: Vec<OsString>,
+    /// Hand on a variable that is withheld, such as a token (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) keep_env: Vec<OsString>,
+    /// Withhold a variable (repeatable)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) unset_env: Vec<OsString>,
+    /// Standard input from FILE, or - for the caller's own
+    #[arg(long, value_name = "FILE|-", value_parser = path())]
+    pub(crate) stdin: Option<PathBuf>,
+    /// Bytes kept of each stream with --json, such as 64000 or 1MiB [default: 64000]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
+    pub(crate) max_output: Option<OsString>,
+    /// Capture the output, and print one JSON report in its place
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the JSON report to FILE as well
+    #[arg(long, value_name = "FILE", value_parser = path())]
+    pub(crate) report: Option<PathBuf>,
+    /// Write the JSON report to the open descriptor N as well
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) report_fd: Option<i32>,
+    /// Show what would be done, and run nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// The program and its arguments; options end here
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What `ringfence doctor` takes.
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// A backend by name, or the first that serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BackendChoice {
+    Auto,
+    Named(BackendId),
+}
+
+const MODES: [(&str, SandboxMode); 3] = [
+    (SandboxMode::ReadOnly.name(), SandboxMode::ReadOnly),
+    (SandboxMode::WorkspaceWrite.name(), SandboxMode::WorkspaceWrite),
+    (SandboxMode::DangerFullAccess.name(), SandboxMode::DangerFullAccess),
+];
+const TEMPS: [(&str, Temp); 3] = [("none", Temp::None), ("private", Temp::Private), ("host", Temp::Host)];
+const REQUIRES: [(&str, Require); 2] = [("full", Require::Full), ("partial", Require::Partial)];
+const BACKENDS: [(&str, BackendChoice); 5] = [
+    ("auto", BackendChoice::Auto),
+    (BackendId::Landlock.name(), BackendChoice::Named(BackendId::Landlock)),
+    (BackendId::Bwrap.name(), BackendChoice::Named(BackendId::Bwrap)),
+    (BackendId::Seatbelt.name(), BackendChoice::Named(BackendId::Seatbelt)),
+    (BackendId::None.name(), BackendChoice::Named(BackendId::None)),
+];
+
+/// Reads a path. An empty one passes: what it is given for refuses it, with a typed error.
+fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+/// Reads one of a few words; any other is refused with the list and the nearest of them.
+fn one_of<T: Copy + Send + Sync + 'static>(choices: &'static [(&'static str, T)]) -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(choices.iter().map(|(word, _)| *word)).try_map(move |given| {
+        choices
+            .iter()
+            .find(|(word, _)| *word == given)
+            .map(|(_, value)| *value)
+            .ok_or("not one of the words")
+    })
+}
+
+impl Cli {
+    /// Reads the command line, and what clap's own rules cannot say of it.
+    pub(crate) fn read(words: Vec<OsString>) -> Result<Self, clap::Error> {
+        let cli = Self::try_parse_from(words)?;
+        if let Command::Run(args) = &cli.command {
+            args.one_command()?;
+        }
+        Ok(cli)
+    }
+}
+
+impl RunArgs {
+    /// The command's words: those given, or bash with the text.
+    pub(crate) fn argv(&self) -> Vec<OsString> {
+        match &self.text {
+            Some(text) => vec!["bash".into(), "-c".into(), text.clone()],
+            None => self.command.clone(),
+        }
+    }
+
+    fn one_command(&self) -> Result<(), clap::Error> {
+        let problem = match (&self.text, self.command.first()) {
+            (None, None) => (
+                ErrorKind::MissingRequiredArgument,
+                "there is nothing to run: give PROGRAM and its arguments, or -c TEXT".to_owned(),
+            ),
+            (Some(_), Some(word)) => (
+                ErrorKind::ArgumentConflict,
+                format!(
+                    "-c takes the whole command as one TEXT, and `{}` comes on top of it: \
+                     quote the text as one word, or leave -c out",
+                    word.display()
+                ),
+            ),
+            _ => return Ok(()),
+        };
+        let mut command = Cli::command();
+        command.build();
+        let run = command.find_subcommand_mut("run");
+        Err(match run {
+            Some(run) => run.error(problem.0, problem.1),
+            None => clap::Error::raw(problem.0, problem.1),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<RunArgs, clap::Error> {
+        let words = ["ringfence", "run"].iter().chain(words).map(OsString::from).collect();
+        Cli::read(words).map(|cli| match cli.command {
+            Command::Run(args) => *args,
+            Command::Doctor(_) => unreachable!("the words begin with run"),
+        })
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn what_follows_the_program_is_the_programs() {
+        let args = read(&["-m", "read-only", "grep", "-c", "--json", "--", "-m", "x"]).unwrap();
+        assert_eq!(args.argv(), ["grep", "-c", "--json", "--", "-m", "x"]);
+        assert!(!args.json && args.text.is_none());
+        assert_eq!(read(&["--", "-x", "--json"]).unwrap().argv(), ["-x", "--json"]);
+        assert_eq!(read(&["--", "a", "--", "b"]).unwrap().argv(), ["a", "--", "b"]);
+        assert_eq!(read(&["--", ""]).unwrap().argv(), [""]);
+    }
+
+    #[test]
+    fn a_text_is_given_to_bash() {
+        assert_eq!(read(&["-c", "echo hi"]).unwrap().argv(), ["bash", "-c", "echo hi"]);
+    }
+
+    #[test]
+    fn words_that_are_no_utf8_survive() {
+        let odd = OsString::from_vec(vec![b'a', 0xff]);
+        let words = vec![
+            "ringfence".into(),
+            "run".into(),
+            "--".into(),
+            "echo".into(),
+            odd.clone(),
+        ];
+        let Command::Run(args) = Cli::read(words).unwrap().command else {
+            panic!("the words begin with run")
+        };
+        assert_eq!(args.argv()[1], odd);
+    }
+
+    #[test]
+    fn a_misspelt_option_is_not_taken_for_a_program() {
+        let error = read(&["--mdoe", "read-only", "true"]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnknownArgument);
+        assert!(error.to_string().contains("--mode"), "{error}");
+    }
+
+    #[test]
+    fn a_misspelt_mode_names_the_three() {
+        let text = read(&["-m", "workspace-wrte", "true"]).unwrap_err().to_string();
+        for mode in SandboxMode::ALL {
+            assert!(text.contains(mode.name()), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_mode_and_backend_can_be_named() {
+        for mode in SandboxMode::ALL {
+            assert_eq!(read(&["-m", mode.name(), "true"]).unwrap().mode, Some(mode));
+        }
+        for backend in BackendId::ALL {
+            let named = read(&["--backend", backend.name(), "true"]).unwrap().backend;
+            assert_eq!(named, Some(BackendChoice::Named(backend)));
+        }
+    }
+
+    #[test]
+    fn a_text_and_a_program_are_too_much_and_neither_is_too_little() {
+        let both = read(&["-c", "echo", "hi"]).unwrap_err();
+        assert_eq!(both.kind(), ErrorKind::ArgumentConflict);
+        assert!(both.to_string().contains("one TEXT"), "{both}");
+        assert_eq!(read(&[]).unwrap_err().kind(), ErrorKind::MissingRequiredArgument);
+    }
+
+    #[test]
+    fn an_empty_path_is_left_to_those_who_know_what_it_is_for() {
+        assert_eq!(read(&["-C", "", "true"]).unwrap().workspace, Some(PathBuf::new()));
+    }
+}

@@ -1,0 +1,145 @@
+//! Where the one-line documents go: stdout with `--json`, and the file or descriptor asked for.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Write};
+
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use ringfence::Error;
+use serde::Serialize;
+
+use super::args::RunArgs;
+use super::render;
+
+/// The receivers of a run's document.
+pub(crate) struct Documents {
+    stdout: bool,
+    others: Vec<(String, File)>,
+}
+
+impl Documents {
+    /// Stdout when `stdout` says so; nobody else yet.
+    pub(crate) const fn new(stdout: bool) -> Self {
+        Self {
+            stdout,
+            others: Vec::new(),
+        }
+    }
+
+    /// Whether the document goes to stdout, so that nothing has to be said in words.
+    pub(crate) const fn on_stdout(&self) -> bool {
+        self.stdout
+    }
+
+    /// Opens `--report` and `--report-fd` before anything runs: a report that could never be
+    /// written is found out in time, and the command cannot exchange the file meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Input`] that names the option.
+    pub(crate) fn open(&mut self, args: &RunArgs) -> Result<(), Error> {
+        if let Some(path) = &args.report {
+            let file =
+                File::create(path).map_err(|e| refused("--report", path, &e, "name a file that you may write"))?;
+            self.others.push((format!("--report {}", path.display()), file));
+        }
+        if let Some(number) = args.report_fd {
+            let file = inherited(number).map_err(|e| {
+                refused(
+                    "--report-fd",
+                    number.to_string(),
+                    &e,
+                    "open it for writing first, as in `--report-fd 3 3>report.json`",
+                )
+            })?;
+            self.others.push((format!("--report-fd {number}"), file));
+        }
+        Ok(())
+    }
+
+    /// Writes the document, one line, to every receiver.
+    ///
+    /// One that does not take it is named on stderr and changes nothing else: the command has run,
+    /// and the exit status goes on speaking of the command.
+    pub(crate) fn deliver(&mut self, document: &impl Serialize) {
+        if !self.stdout && self.others.is_empty() {
+            return;
+        }
+        let mut line = match serde_json::to_vec(document) {
+            Ok(line) => line,
+            Err(error) => return render::trouble(&format!("the report could not be written: {error}")),
+        };
+        line.push(b'\n');
+        if self.stdout
+            && let Err(error) = render::document(&line)
+        {
+            render::trouble(&format!("the report could not be written to standard output: {error}"));
+        }
+        for (name, file) in &mut self.others {
+            if let Err(error) = file.write_all(&line) {
+                render::trouble(&format!("the report could not be written ({name}): {error}"));
+            }
+        }
+    }
+}
+
+fn refused(field: &str, value: impl Into<OsString>, error: &io::Error, hint: &str) -> Error {
+    Error::Input {
+        field: field.to_owned(),
+        value: value.into(),
+        reason: error.to_string(),
+        hint: hint.to_owned(),
+    }
+}
+
+/// A descriptor that was handed to this process and that can be written.
+fn inherited(number: i32) -> io::Result<File> {
+    let fd = ringfence_backend::descriptor::inherited(number)?;
+    let flags = OFlag::from_bits_retain(fcntl(&fd, FcntlArg::F_GETFL)?);
+    if flags & OFlag::O_ACCMODE == OFlag::O_RDONLY {
+        return Err(io::Error::other("it is open for reading only"));
+    }
+    Ok(File::from(fd))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    #[test]
+    fn a_report_file_gets_one_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("report.json");
+        let mut documents = Documents::new(false);
+        documents
+            .open(&RunArgs {
+                report: Some(path.clone()),
+                ..RunArgs::default()
+            })
+            .unwrap();
+        documents.deliver(&["a\nb"]);
+        assert_eq!(std::fs::read_to_string(path).unwrap(), "[\"a\\nb\"]\n");
+    }
+
+    #[test]
+    fn a_report_that_could_not_be_written_is_refused_before_the_run() {
+        let directory = tempfile::tempdir().unwrap();
+        let missing = RunArgs {
+            report: Some(directory.path().join("none/report.json")),
+            ..RunArgs::default()
+        };
+        let error = Documents::new(false).open(&missing).unwrap_err();
+        assert!(matches!(error, Error::Input { field, .. } if field == "--report"));
+
+        let readable = File::open("/dev/null").unwrap();
+        for number in [readable.as_raw_fd(), 987_654] {
+            let args = RunArgs {
+                report_fd: Some(number),
+                ..RunArgs::default()
+            };
+            let error = Documents::new(false).open(&args).unwrap_err();
+            assert!(matches!(error, Error::Input { field, .. } if field == "--report-fd"));
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What a run would do, as data that can be shown in words or as a document.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use ringfence::facts::SCHEMA;
+use ringfence::{BackendId, Door, Effect, Enforcement, ExecSpec, Require, SandboxMode, Temp};
+use ringfence_backend::{LandlockRule, PlanStep};
+use serde::Serialize;
+
+use super::render::shown;
+
+/// The document of `--dry-run`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DryRun<'a> {
+    schema: u32,
+    run_id: &'a str,
+    #[serde(rename = "dryRun")]
+    nothing_was_run: bool,
+    pub(crate) policy: PolicyView,
+    pub(crate) backend: BackendId,
+    /// Absent in words, null in the document, when nothing is confined.
+    pub(crate) enforcement: Option<&'static str>,
+    pub(crate) ungoverned: Vec<Effect>,
+    pub(crate) not_confined: &'a [Door],
+    pub(crate) steps: Vec<String>,
+    /// For people only; it is no part of the plan.
+    #[serde(skip)]
+    pub(crate) command: Words<'a>,
+}
+
+/// The policy, as a document shows it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PolicyView {
+    pub(crate) mode: SandboxMode,
+    pub(crate) workspace_root: String,
+    pub(crate) writable: Vec<String>,
+    pub(crate) temp: Temp,
+    pub(crate) require: Require,
+}
+
+/// What people want to see besides.
+#[derive(Debug)]
+pub(crate) struct Words<'a> {
+    pub(crate) argv: &'a [OsString],
+    pub(crate) workdir: PathBuf,
+    pub(crate) timeout: Option<std::time::Duration>,
+    pub(crate) withheld: &'a [OsString],
+}
+
+impl<'a> DryRun<'a> {
+    /// Takes down what would be done.
+    pub(crate) fn new(spec: &'a ExecSpec, withheld: &'a [OsString]) -> Self {
+        let (policy, plan) = (spec.policy(), spec.plan());
+        let lossy = |path: &std::path::Path| path.to_string_lossy().into_owned();
+        Self {
+            schema: SCHEMA,
+            run_id: spec.run_id(),
+            nothing_was_run: true,
+            policy: PolicyView {
+                mode: policy.mode(),
+                workspace_root: lossy(policy.workspace_root().path()),
+                writable: policy.writable().iter().map(|root| lossy(root.path())).collect(),
+                temp: policy.temp(),
+                require: policy.require(),
+            },
+            backend: plan.backend,
+            enforcement: plan.enforcement.as_ref().map(word),
+            ungoverned: plan.enforcement.as_ref().map(left_open).unwrap_or_default(),
+            not_confined: &plan.not_confined,
+            steps: plan.steps.iter().map(describe).collect(),
+            command: Words {
+                argv: spec.argv(),
+                workdir: spec.workdir().to_owned(),
+                timeout: spec.timeout(),
+                withheld,
+            },
+        }
+    }
+}
+
+/// The word for an enforcement.
+pub(crate) const fn word(enforcement: &Enforcement) -> &'static str {
+    match enforcement {
+        Enforcement::Full => "full",
+        Enforcement::Partial { .. } => "partial",
+    }
+}
+
+/// The effects an enforcement leaves open.
+pub(crate) fn left_open(enforcement: &Enforcement) -> Vec<Effect> {
+    match enforcement {
+        Enforcement::Full => Vec::new(),
+        Enforcement::Partial { ungoverned } => ungoverned.iter().copied().collect(),
+    }
+}
+
+/// One step in words.
+fn describe(step: &PlanStep) -> String {
+    match step {
+        PlanStep::UserNamespace => "make a user namespace in which the caller stays who it is".to_owned(),
+        PlanStep::ReadOnlyMounts => "make every mount read-only, in a mount namespace of the run's own".to_owned(),
+        PlanStep::Writable(root) => format!("keep {} writable", shown(root.path())),
+        PlanStep::Shown { from, at } => format!("show {} at {}", shown(from.path()), shown(at)),
+        PlanStep::DropCapabilities => "drop every capability, and the way to new ones".to_owned(),
+        PlanStep::Landlock { abi, rules } => {
+            let opened: Vec<_> = rules.iter().map(grant).collect();
+            let but = if opened.is_empty() {
+                String::new()
+            } else {
+                format!(", but for {}", opened.join(", "))
+            };
+            format!("refuse every file effect that Landlock {abi} knows{but}")
+        }
+        PlanStep::Seccomp => "filter the system calls that would get around this".to_owned(),
+        PlanStep::SeccompMetadata => "refuse every system call that changes metadata".to_owned(),
+    }
+}
+
+fn grant(rule: &LandlockRule) -> String {
+    match rule {
+        LandlockRule::Everything(root) => shown(root.path()),
+        LandlockRule::Device(path) | LandlockRule::Terminal(path) => (*path).to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use ringfence::PinnedPath;
+
+    use super::*;
+
+    #[test]
+    fn a_step_names_the_paths_it_opens() {
+        let root = PinnedPath::open(Path::new("/")).unwrap();
+        let step = PlanStep::Landlock {
+            abi: 6,
+            rules: vec![LandlockRule::Everything(root), LandlockRule::Device("/dev/null")],
+        };
+        assert_eq!(
+            describe(&step),
+            "refuse every file effect that Landlock 6 knows, but for /, /dev/null"
+        );
+    }
+
+    #[test]
+    fn partial_enforcement_names_what_it_leaves_open() {
+        let partial = Enforcement::Partial {
+            ungoverned: [Effect::Metadata].into(),
+        };
+        assert_eq!(
+            (word(&partial), left_open(&partial)),
+            ("partial", vec![Effect::Metadata])
+        );
+        assert_eq!(
+            (word(&Enforcement::Full), left_open(&Enforcement::Full)),
+            ("full", vec![])
+        );
+    }
+}

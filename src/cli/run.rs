@@ -1,0 +1,119 @@
+//! `ringfence run`: resolve, run, report, and the exit status.
+
+use ringfence::{Error, ErrorReport, ExecSpec, RunReport, Runner};
+use uuid::Uuid;
+
+use super::args::RunArgs;
+use super::documents::Documents;
+use super::dry_run::DryRun;
+use super::render;
+use super::request::{Asked, request, state_dir};
+use super::signals::StopSignals;
+
+/// Exit status of a run that its deadline ended, as timeout(1) has it.
+const TIMED_OUT: u8 = 124;
+
+/// Runs a command and returns the exit status of the program.
+pub(crate) fn run(args: &RunArgs) -> u8 {
+    let run_id = Uuid::now_v7().to_string();
+    let mut documents = Documents::new(args.json);
+    // A value that makes no sense is told to whoever is to get the report.
+    let outcome = documents
+        .open(args)
+        .and_then(|()| attempt(args, &run_id, &mut documents));
+    outcome.unwrap_or_else(|error| {
+        documents.deliver(&ErrorReport::new(&run_id, &error));
+        if !documents.on_stdout() {
+            render::error(&error);
+        }
+        error.exit_status()
+    })
+}
+
+fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8, Error> {
+    let Asked { request, withheld } = request(args, run_id)?;
+    let runner = Runner::new(state_dir());
+    let spec = runner.resolve(request)?;
+    if args.dry_run {
+        show(&DryRun::new(&spec, &withheld), documents);
+        return Ok(0);
+    }
+    let (report, told) = execute(&runner, spec, args.json)?;
+    documents.deliver(&report);
+    if !documents.on_stdout() {
+        render::notes(&report);
+    }
+    Ok(status(&report, told))
+}
+
+fn execute(runner: &Runner, spec: ExecSpec, captured: bool) -> Result<(RunReport, Option<i32>), Error> {
+    let signals = StopSignals::watch(captured)?;
+    let report = runner.run_blocking(spec, signals.abort());
+    let told = signals.finish();
+    Ok((report?, told))
+}
+
+fn show(plan: &DryRun<'_>, documents: &mut Documents) {
+    documents.deliver(plan);
+    if !documents.on_stdout() {
+        render::dry_run(plan);
+    }
+}
+
+/// The exit status of a run that took place. Who told Ringfence to stop hears that it did, and
+/// never that all went well.
+fn status(report: &RunReport, told: Option<i32>) -> u8 {
+    match told {
+        Some(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
+        None if report.timed_out => TIMED_OUT,
+        None => report.exit.shell_status(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ringfence::Exit;
+
+    use super::super::render::tests::report;
+    use super::*;
+
+    #[test]
+    fn the_exit_status_is_the_commands_own() {
+        assert_eq!(status(&report(), None), 0);
+        let failed = RunReport {
+            exit: Exit::Code(125),
+            ..report()
+        };
+        assert_eq!(status(&failed, None), 125);
+        let killed = RunReport {
+            exit: Exit::Signal(9),
+            ..report()
+        };
+        assert_eq!(status(&killed, None), 137);
+    }
+
+    #[test]
+    fn a_deadline_counts_more_than_how_the_command_ended() {
+        let late = RunReport {
+            timed_out: true,
+            exit: Exit::Code(0),
+            ..report()
+        };
+        assert_eq!(status(&late, None), 124);
+    }
+
+    #[test]
+    fn being_told_to_stop_is_never_success() {
+        assert_eq!(status(&report(), Some(15)), 143);
+        assert_eq!(
+            status(
+                &RunReport {
+                    timed_out: true,
+                    ..report()
+                },
+                Some(2)
+            ),
+            130
+        );
+    }
+}

@@ -1,0 +1,72 @@
+//! Settling the paths that a policy is made from. The one part of it that looks at the disk.
+
+use std::io;
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::sys::stat::{SFlag, fstat};
+use ringfence_backend::{PinnedPath, WorkspaceRoot};
+
+use super::{Field, PolicyError};
+
+/// Where a host keeps temporary files, besides `$TMPDIR`.
+const HOST_TEMP: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// Opens a workspace root. A relative path is taken from the directory of this process.
+///
+/// # Errors
+/// [`PolicyError::Unusable`] when it is missing, loops, cannot be reached, or is no directory.
+pub fn open_root(path: &Path) -> Result<WorkspaceRoot, PolicyError> {
+    WorkspaceRoot::open(path).map_err(|source| unusable(Field::WorkspaceRoot, path, path, source))
+}
+
+/// Opens a file or directory that is to be writable. A relative path is taken from `base`, the
+/// workspace root.
+///
+/// # Errors
+/// [`PolicyError::Unusable`] when it is missing, loops or cannot be reached;
+/// [`PolicyError::Device`] when it is a device.
+pub fn open_writable(base: &Path, path: &Path) -> Result<PinnedPath, PolicyError> {
+    let full = base.join(path);
+    let failed = |source| unusable(Field::WritableRoot, path, &full, source);
+    // Joined to the base, an empty path (often an unset variable) would quietly mean the base itself.
+    if path.as_os_str().is_empty() {
+        return Err(failed(Errno::ENOENT.into()));
+    }
+    let root = PinnedPath::open(&full).map_err(failed)?;
+    let stat = fstat(&root).map_err(|errno| failed(errno.into()))?;
+    let kind = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT;
+    if kind == SFlag::S_IFBLK || kind == SFlag::S_IFCHR {
+        return Err(PolicyError::Device { path: path.to_owned() });
+    }
+    Ok(root)
+}
+
+/// The host's temp area: those of `/tmp`, `/var/tmp`, `/dev/shm` and `$TMPDIR` that the caller can reach.
+///
+/// They are an area and not grants, so one that does not exist, or that the caller may not reach
+/// anyhow, is left out. So is a relative `$TMPDIR`: it means another directory in each directory.
+///
+/// # Errors
+/// [`PolicyError::Unusable`] for one that loops or is no directory.
+pub fn host_temp(tmpdir: Option<&Path>) -> Result<Vec<PinnedPath>, PolicyError> {
+    let named = tmpdir.filter(|path| path.is_absolute());
+    let mut area = Vec::new();
+    for path in HOST_TEMP.into_iter().map(Path::new).chain(named) {
+        match WorkspaceRoot::open(path) {
+            Ok(directory) => area.push(directory.pinned().clone()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
+            Err(error) => return Err(unusable(Field::TempDirectory, path, path, error)),
+        }
+    }
+    Ok(area)
+}
+
+fn unusable(field: Field, path: &Path, full: &Path, source: io::Error) -> PolicyError {
+    PolicyError::Unusable {
+        field,
+        path: path.to_owned(),
+        full: full.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,18 @@
+//! The program from outside: real commands, a real kernel, and the state of the disk afterwards.
+//!
+//! Every case runs in a fresh world of its own, outside the temp area, once as each user that the
+//! harness can be: as root and as nobody when it is root, else as its own user. Nothing is skipped:
+//! a tool that is missing is a failure that names it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on has failed"
+)]
+
+mod escapes;
+mod hosts;
+mod modes;
+mod passthrough;
+mod runner;
+mod support;
+mod tools;
