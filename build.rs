@@ -8,8 +8,8 @@
 //! whole build, and then procedural macros, which are shared libraries, cannot be built with the
 //! default target. So the program alone gets `-static-pie` and a directory, searched before the
 //! system's, whose `libc.so` and relatives are linker scripts that name the static archives: the
-//! `-lc` that rustc writes then finds those. Tests, examples, build scripts and macros are linked
-//! as ever.
+//! `-lc` that rustc writes then finds those. Integration tests, examples, build scripts and macros
+//! are linked as ever.
 //!
 //! Wherever something is missing the program is linked the ordinary way, and nobody is told.
 //! `RINGFENCE_LINK=dynamic` asks for that.

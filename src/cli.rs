@@ -8,6 +8,7 @@ mod render;
 mod request;
 mod run;
 mod signals;
+mod text;
 mod values;
 
 use std::ffi::OsString;

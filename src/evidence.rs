@@ -1,17 +1,28 @@
 //! How a denial is known.
 //!
-//! One question, [`judge`], whatever the source. The only source so far is the last resort: the
-//! command's own words.
+//! One question, [`judge`], whatever the source. The best is the kernel: the calls that change
+//! files wait for a [`Supervisor`], which sees what is refused and answers it itself. The last
+//! resort is the command's own words.
 
 mod dialect;
+mod judgement;
+mod ledger;
+mod resolve;
+mod supervisor;
+
+pub use ledger::{Denial, Operation};
+pub use supervisor::Observed;
+pub(crate) use supervisor::Supervisor;
 
 use crate::facts::{CapturedStream, Denied, Exit};
 
 /// What is known of a run that has ended.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Observation<'a> {
     /// Whether anything was confined.
     pub confined: bool,
+    /// What was seen of the calls themselves, when they were watched.
+    pub observed: Option<Observed>,
     /// How the command ended.
     pub exit: Exit,
     /// What it said on standard error, when that was captured.
@@ -22,14 +33,22 @@ pub struct Observation<'a> {
 
 /// Whether the confinement refused a file effect, and what that rests on.
 #[must_use]
-pub fn judge(observation: &Observation<'_>) -> Denied {
+pub fn judge(observation: Observation<'_>) -> Denied {
     if !observation.confined {
         return Denied::NothingConfined;
     }
-    match observation.stderr {
-        Some(stderr) => Denied::Inferred(dialect::speaks_of_a_refusal(observation, stderr)),
-        None => Denied::Unavailable {
-            why: "the command's output was not captured",
+    match (observation.observed, observation.stderr) {
+        (Some(seen), _) if seen.unseen > 0 && seen.denials.is_empty() => Denied::Unavailable {
+            why: "a process of the command kept itself from being looked at",
+        },
+        (Some(seen), _) => Denied::Observed(seen),
+        (None, Some(stderr)) => Denied::Inferred(dialect::speaks_of_a_refusal(
+            observation.exit,
+            stderr,
+            observation.dialect,
+        )),
+        (None, None) => Denied::Unavailable {
+            why: "nobody watched the command, and its output was not captured",
         },
     }
 }

@@ -18,13 +18,13 @@ use std::time::Instant;
 use ringfence_backend::{BackendId, LaunchError, status::Stage};
 
 pub use spec::{
-    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, ExecRequest, ExecSpec, Input, MAX_TIMEOUT,
+    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, ExecSpec, Input, MAX_TIMEOUT,
 };
 pub use stop::Abort;
 
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
-use crate::facts::{Containment, RunReport, SandboxFacts};
+use crate::facts::{Containment, Loosening, RunReport, SandboxFacts};
 use crate::selection::Selection;
 use spawn::Spawned;
 
@@ -156,8 +156,9 @@ fn report(spec: &ExecSpec, spawned: Spawned, started: Instant, abort: &Abort) ->
         source,
     })?;
     let confined = spec.policy().mode().confines();
-    let denied = evidence::judge(&Observation {
+    let denied = evidence::judge(Observation {
         confined,
+        observed: ended.observed,
         exit: ended.exit,
         stderr: ended.stderr.as_ref(),
         dialect: spec.plan().dialect,
@@ -171,6 +172,10 @@ fn report(spec: &ExecSpec, spawned: Spawned, started: Instant, abort: &Abort) ->
         not_confined: spec.plan().not_confined.clone(),
         survivors: None,
         containment: Containment::ProcessGroup,
+        loosening: Loosening {
+            mode: spec.policy().mode(),
+            workspace_root: spec.policy().workspace_root().path().to_owned(),
+        },
     };
     Ok(RunReport {
         run_id: spec.run_id().to_owned(),

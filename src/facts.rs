@@ -11,6 +11,12 @@ use ringfence_backend::{BackendId, Door, Effect, Enforcement, SandboxMode};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::evidence::{Denial, Observed};
+
+mod loosening;
+
+pub use loosening::{Loosen, Loosening};
+
 /// The version of every document Ringfence prints.
 pub const SCHEMA: u32 = 1;
 
@@ -106,6 +112,8 @@ pub struct CapturedStream {
 pub enum Denied {
     /// Nothing was confined, so nothing was denied.
     NothingConfined,
+    /// Seen in the calls themselves.
+    Observed(Observed),
     /// Read from the command's own words after it failed: a last resort.
     Inferred(bool),
     /// No statement.
@@ -121,6 +129,7 @@ impl Denied {
     pub const fn verdict(&self) -> Option<bool> {
         match self {
             Self::NothingConfined => Some(false),
+            Self::Observed(seen) => Some(!seen.denials.is_empty()),
             Self::Inferred(denied) => Some(*denied),
             Self::Unavailable { .. } => None,
         }
@@ -131,6 +140,7 @@ impl Denied {
     pub const fn evidence(&self) -> Option<&'static str> {
         match self {
             Self::NothingConfined => None,
+            Self::Observed(_) => Some("observed"),
             Self::Inferred(_) => Some("inferred"),
             Self::Unavailable { .. } => Some("unavailable"),
         }
@@ -173,6 +183,8 @@ pub struct SandboxFacts {
     pub survivors: Option<Survivors>,
     /// How the run's processes were kept together.
     pub containment: Containment,
+    /// What a denial's smallest loosening depends on.
+    pub loosening: Loosening,
 }
 
 impl SandboxFacts {
@@ -206,6 +218,16 @@ impl Serialize for SandboxFacts {
         }
         if let Denied::Unavailable { why } = &self.denied {
             map.serialize_entry("evidenceReason", why)?;
+        }
+        if let Denied::Observed(seen) = &self.denied {
+            map.serialize_entry("evidenceSource", "notify")?;
+            let listed: Vec<_> = seen
+                .denials
+                .iter()
+                .map(|denial| DenialEntry(denial, &self.loosening))
+                .collect();
+            map.serialize_entry("denials", &listed)?;
+            map.serialize_entry("denialsOmitted", &seen.omitted)?;
         }
         if self.mode.confines() {
             map.serialize_entry("ungoverned", &self.ungoverned())?;
@@ -243,6 +265,24 @@ impl Serialize for RunReport {
             map.serialize_entry("stderr", stderr)?;
         }
         map.serialize_entry("sandbox", &self.sandbox)?;
+        map.end()
+    }
+}
+
+/// One denial, with the smallest change that would have allowed it.
+struct DenialEntry<'a>(&'a Denial, &'a Loosening);
+
+impl Serialize for DenialEntry<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(denial, loosening) = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("op", &denial.op)?;
+        path_entry(&mut map, "path", &denial.path)?;
+        map.serialize_entry("program", &denial.program)?;
+        map.serialize_entry("pid", &denial.pid)?;
+        map.serialize_entry("errno", &format!("{:?}", denial.errno))?;
+        map.serialize_entry("count", &denial.count)?;
+        map.serialize_entry("loosen", &loosening.of(denial))?;
         map.end()
     }
 }

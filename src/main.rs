@@ -6,5 +6,7 @@ mod cli;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    #[cfg(target_os = "linux")]
+    ringfence_backend::descriptor::heed_children();
     ExitCode::from(cli::main(std::env::args_os().collect()))
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
-use ringfence::{BackendId, Require, SandboxMode, Temp};
+use ringfence::{BackendId, Evidence, Require, SandboxMode, Temp};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,9 +31,9 @@ Exit status:
 Example:
   ringfence run -m workspace-write --write ~/.cache/pip -t 10m -- pip install .";
 
-/// Run a command so that it can change only the files it was meant to change.
+/// Run a command so that it can change only the files it was meant to change
 #[derive(Debug, Parser)]
-#[command(name = "ringfence", version, about, after_help = EXAMPLES, disable_help_subcommand = true)]
+#[command(name = "ringfence", version, after_help = EXAMPLES)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -78,6 +78,9 @@ pub(crate) struct RunArgs {
     /// How complete enforcement must be for the command to run
     #[arg(long, value_parser = one_of(&REQUIRES))]
     pub(crate) require: Option<Require>,
+    /// How denials are known: watched where possible, watched or not run at all, or read from words
+    #[arg(long, value_parser = one_of(&EVIDENCES))]
+    pub(crate) evidence: Option<Evidence>,
     /// Accept /, your home or the parent of Ringfence's state as workspace
     #[arg(long)]
     pub(crate) allow_broad_root: bool,
@@ -143,6 +146,11 @@ const MODES: [(&str, SandboxMode); 3] = [
     (SandboxMode::DangerFullAccess.name(), SandboxMode::DangerFullAccess),
 ];
 const TEMPS: [(&str, Temp); 3] = [("none", Temp::None), ("private", Temp::Private), ("host", Temp::Host)];
+const EVIDENCES: [(&str, Evidence); 3] = [
+    ("auto", Evidence::Auto),
+    ("strict", Evidence::Strict),
+    ("off", Evidence::Off),
+];
 const REQUIRES: [(&str, Require); 2] = [("full", Require::Full), ("partial", Require::Partial)];
 const BACKENDS: [(&str, BackendChoice); 5] = [
     ("auto", BackendChoice::Auto),

@@ -5,7 +5,7 @@ use std::path::Path;
 use ringfence::facts::SCHEMA;
 use ringfence::selection::Selection;
 use ringfence::{BackendId, Deployment, Effect, Error, SandboxMode, Surroundings, WorkspaceRoot, resolve};
-use ringfence_backend::{CommandSpec, HostSupport, Missing, Probe, StdioKind};
+use ringfence_backend::{CommandSpec, HostSupport, Missing, Observe, Probe, StdioKind};
 use serde::Serialize;
 
 use super::args::DoctorArgs;
@@ -37,7 +37,7 @@ pub(crate) struct Findings {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct LayerRow {
     pub(crate) layer: &'static str,
-    /// Absent when it could not be tried.
+    /// Absent when it was not tried.
     pub(crate) available: Option<bool>,
     pub(crate) detail: Option<String>,
     pub(crate) advice: Option<&'static str>,
@@ -164,7 +164,7 @@ fn layers(probe: Option<&Probe>) -> Vec<LayerRow> {
 /// The probe asks for a user namespace only where mounting needs one.
 fn user_namespace(host: &HostSupport) -> LayerRow {
     let (available, detail) = match (host.mounts, host.user_namespace) {
-        (true, false) => (None, Some("not needed, this user may mount".to_owned())),
+        (true, false) => (None, Some("not needed: this user may mount without one".to_owned())),
         (_, available) => (Some(available), None),
     };
     LayerRow {
@@ -233,6 +233,7 @@ fn plan(selection: &Selection, mode: SandboxMode) -> Result<ringfence_backend::L
         workdir,
         scratch: None,
         stdio: [StdioKind::Stream, StdioKind::Stream, StdioKind::Stream],
+        observe: Observe::No,
     };
     Ok(selection.choose(&policy, &command, None)?.plan)
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use ringfence::facts::SCHEMA;
 use ringfence::{BackendId, Door, Effect, Enforcement, ExecSpec, Require, SandboxMode, Temp};
-use ringfence_backend::{LandlockRule, PlanStep};
+use ringfence_backend::{LandlockRule, Observe, PlanStep};
 use serde::Serialize;
 
-use super::render::shown;
+use super::text::shown;
 
 /// The document of `--dry-run`.
 #[derive(Debug, Serialize)]
@@ -114,7 +114,10 @@ fn describe(step: &PlanStep) -> String {
             };
             format!("refuse every file effect that Landlock {abi} knows{but}")
         }
-        PlanStep::Seccomp => "filter the system calls that would get around this".to_owned(),
+        PlanStep::Seccomp(Observe::No) => "filter the system calls that would get around this".to_owned(),
+        PlanStep::Seccomp(Observe::IfFree | Observe::Required) => {
+            "filter the system calls that would get around this, and watch those that change files".to_owned()
+        }
         PlanStep::SeccompMetadata => "refuse every system call that changes metadata".to_owned(),
     }
 }

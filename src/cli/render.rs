@@ -1,42 +1,14 @@
-//! The only file that prints.
-//!
-//! Whatever comes from elsewhere (paths, arguments, what the system says) is shown with its
-//! control characters escaped, so that no name of a file can drive the reader's terminal.
+//! The only file that prints. What it prints is made safe for a terminal by `text`.
 
-use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use ringfence::{Enforcement, Error, RunReport};
+use ringfence::evidence::Observed;
+use ringfence::{Denied, Enforcement, Error, RunReport, SandboxMode};
 
 use super::doctor::Findings;
 use super::dry_run::{DryRun, left_open};
-
-/// Text that is safe to print on one line.
-pub(crate) fn visible(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        // Besides control characters: separators of lines, and what turns the direction of text.
-        let steers =
-            matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if c.is_control() || steers {
-            safe.extend(c.escape_default());
-        } else {
-            safe.push(c);
-        }
-    }
-    safe
-}
-
-/// A path or an argument that is safe to print on one line.
-pub(crate) fn shown(text: impl AsRef<OsStr>) -> String {
-    visible(&text.as_ref().to_string_lossy())
-}
-
-/// Several of them, between commas.
-pub(crate) fn listed<T: AsRef<OsStr>>(items: impl IntoIterator<Item = T>) -> String {
-    items.into_iter().map(shown).collect::<Vec<_>>().join(", ")
-}
+use super::text::{listed, milliseconds, quoted, shown, visible, word};
 
 /// Prints a document on stdout, as it is.
 pub(crate) fn document(line: &[u8]) -> io::Result<()> {
@@ -56,13 +28,7 @@ pub(crate) fn error(error: &Error) {
 }
 
 fn error_text(error: &Error) -> String {
-    // The code's stable spelling is the one of the documents.
-    let code = serde_json::to_string(&error.code()).unwrap_or_default();
-    let mut text = format!(
-        "ringfence: [{}] {}\n",
-        code.trim_matches('"'),
-        visible(&error.to_string())
-    );
+    let mut text = format!("ringfence: [{}] {}\n", word(&error.code()), visible(&error.to_string()));
     if let Some(hint) = error.hint() {
         let _ = writeln!(text, "hint: {}", visible(&hint));
     }
@@ -104,11 +70,13 @@ fn notes_text(report: &RunReport) -> String {
             open.join(", ")
         ));
     }
-    if report.sandbox.denied.verdict() == Some(true) {
-        say(&format!(
+    match &report.sandbox.denied {
+        Denied::Observed(seen) => refused(report.sandbox.mode, seen, &mut say),
+        other if other.verdict() == Some(true) => say(&format!(
             "{} refused a change that the command tried to make",
             report.sandbox.mode
-        ));
+        )),
+        _ => {}
     }
     if report.timed_out {
         let limit = report
@@ -138,6 +106,30 @@ fn notes_text(report: &RunReport) -> String {
     text
 }
 
+/// How many denials are told in words.
+const TOLD: usize = 3;
+
+fn refused(mode: SandboxMode, observed: &Observed, say: &mut impl FnMut(&str)) {
+    for denial in observed.denials.iter().take(TOLD) {
+        let times = if denial.count > 1 {
+            format!(", {} times", denial.count)
+        } else {
+            String::new()
+        };
+        say(&format!(
+            "{mode} refused: {} {} by {} ({:?}){times}",
+            word(&denial.op),
+            shown(&denial.path),
+            visible(&denial.program),
+            denial.errno,
+        ));
+    }
+    let untold = observed.denials.len().saturating_sub(TOLD) as u64 + observed.omitted;
+    if untold > 0 {
+        say(&format!("and {untold} more; --report FILE lists them"));
+    }
+}
+
 /// Prints in words what a run would do.
 pub(crate) fn dry_run(plan: &DryRun<'_>) {
     let _ = document(dry_run_text(plan).as_bytes());
@@ -152,7 +144,7 @@ fn dry_run_text(plan: &DryRun<'_>) -> String {
     rows.row("workspace", &visible(&plan.policy.workspace_root));
     if plan.policy.mode.confines() {
         let writable = if plan.policy.writable.is_empty() {
-            "nothing".to_owned()
+            "nothing on the host".to_owned()
         } else {
             listed(&plan.policy.writable)
         };
@@ -198,17 +190,15 @@ fn doctor_text(findings: &Findings) -> String {
     let mut rows = Rows::default();
     rows.text.push_str("Layers\n");
     for layer in &findings.layers {
-        let state = match layer.available {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "not tried",
+        let detail = layer.detail.as_deref().map(visible);
+        let state = match (layer.available, detail) {
+            (Some(true), None) => "yes".to_owned(),
+            (Some(true), Some(detail)) => format!("yes, {detail}"),
+            (Some(false), None) => "no".to_owned(),
+            (Some(false), Some(detail)) => format!("no: {detail}"),
+            (None, detail) => detail.unwrap_or_else(|| "not tried".to_owned()),
         };
-        let detail = layer
-            .detail
-            .as_deref()
-            .map(|detail| format!(" ({})", visible(detail)))
-            .unwrap_or_default();
-        rows.row(&format!("  {}", layer.layer), &format!("{state}{detail}"));
+        rows.row(&format!("  {}", layer.layer), &state);
         rows.advice(layer.advice);
     }
     rows.text.push_str("\nBackends\n");
@@ -259,34 +249,6 @@ impl Rows {
     }
 }
 
-/// The word that documents use for a value.
-fn word(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value)
-        .unwrap_or_default()
-        .trim_matches('"')
-        .to_owned()
-}
-
-/// An argument as it could be typed to a shell.
-fn quoted(argument: &OsStr) -> String {
-    let text = shown(argument);
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
-/// A length of time, in the unit that suits it.
-fn milliseconds(ms: u64) -> String {
-    match ms {
-        ms if ms % 60_000 == 0 && ms > 0 => format!("{} min", ms / 60_000),
-        ms if ms % 1000 == 0 => format!("{} s", ms / 1000),
-        ms => format!("{ms} ms"),
-    }
-}
-
 /// There is nobody to tell when stderr is closed.
 fn to_stderr(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
@@ -294,10 +256,7 @@ fn to_stderr(text: &str) {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::ffi::OsString;
-    use std::os::unix::ffi::OsStringExt;
-
-    use ringfence::facts::{Containment, Survivors};
+    use ringfence::facts::{Containment, Loosening, Survivors};
     use ringfence::{BackendId, Denied, Effect, Exit, SandboxFacts, SandboxMode};
 
     use super::*;
@@ -325,16 +284,12 @@ pub(crate) mod tests {
                 not_confined: Vec::new(),
                 survivors: None,
                 containment: Containment::ProcessGroup,
+                loosening: Loosening {
+                    mode: SandboxMode::WorkspaceWrite,
+                    workspace_root: "/w".into(),
+                },
             },
         }
-    }
-
-    #[test]
-    fn control_characters_are_shown_and_not_sent() {
-        assert_eq!(visible("a\u{1b}[2Jb\nc\r\u{7f}\u{9b}"), r"a\u{1b}[2Jb\nc\r\u{7f}\u{9b}");
-        assert_eq!(visible("x\u{202e}gpj"), r"x\u{202e}gpj");
-        assert_eq!(visible("naïve 文件 \\n"), "naïve 文件 \\n");
-        assert_eq!(shown(OsString::from_vec(b"a\xff\x1b".to_vec())), "a\u{fffd}\\u{1b}");
     }
 
     #[test]
@@ -403,20 +358,5 @@ pub(crate) mod tests {
             })
             .contains("told to stop")
         );
-    }
-
-    #[test]
-    fn lengths_of_time_are_said_in_their_own_unit() {
-        let said: Vec<_> = [120_000, 90_000, 1500, 0].into_iter().map(milliseconds).collect();
-        assert_eq!(said, ["2 min", "90 s", "1500 ms", "0 s"]);
-    }
-
-    #[test]
-    fn arguments_are_shown_as_one_would_type_them() {
-        let typed: Vec<_> = ["make", "a b", "", "it's", "--x=1"]
-            .iter()
-            .map(|word| quoted(word.as_ref()))
-            .collect();
-        assert_eq!(typed, ["make", "'a b'", "''", r"'it'\''s'", "--x=1"]);
     }
 }

@@ -49,21 +49,25 @@ pub(crate) fn request(args: &RunArgs, run_id: &str) -> Result<Asked, Error> {
     let Environment { vars, removed } = command_environment(env::vars_os(), &env_changes(args)?, args.json)?;
     let policy = policy(args)?;
 
-    let mut request = ExecRequest::new(args.argv(), policy);
-    run_id.clone_into(&mut request.run_id);
-    request.workdir = args.workdir.as_deref().map(not_empty).transpose()?;
-    request.env = vars;
-    request.capture = if args.json {
-        Capture::Captured { max_output }
-    } else {
-        Capture::Passthrough
-    };
-    request.input = input(args.stdin.as_deref());
-    request.timeout = timeout;
-    request.grace = grace;
-    request.backend = match args.backend {
-        Some(BackendChoice::Named(backend)) => Some(backend),
-        Some(BackendChoice::Auto) | None => None,
+    let request = ExecRequest {
+        run_id: run_id.to_owned(),
+        argv: args.argv(),
+        policy,
+        workdir: args.workdir.as_deref().map(not_empty).transpose()?,
+        env: vars,
+        capture: if args.json {
+            Capture::Captured { max_output }
+        } else {
+            Capture::Passthrough
+        },
+        input: input(args.stdin.as_deref()),
+        timeout,
+        grace,
+        evidence: args.evidence.unwrap_or_default(),
+        backend: match args.backend {
+            Some(BackendChoice::Named(backend)) => Some(backend),
+            Some(BackendChoice::Auto) | None => None,
+        },
     };
     Ok(Asked {
         request,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use ringfence::Error;
 
-/// The longest time that can be asked for: thirty days.
-const LONGEST: Duration = Duration::from_hours(30 * 24);
+/// The longest time that can be asked for: a week.
+const LONGEST: Duration = Duration::from_hours(7 * 24);
 /// The shortest: reports count in milliseconds.
 const SHORTEST: Duration = Duration::from_millis(1);
 /// The most that is kept of one stream, in bytes.
@@ -23,7 +23,7 @@ fn refused(field: &str, value: &OsStr, reason: &str, hint: &str) -> Error {
     }
 }
 
-/// A duration with its unit (`90s`, `500ms`, `1h 30m`), from a millisecond to thirty days.
+/// A duration with its unit (`90s`, `500ms`, `1h 30m`), from a millisecond to a week.
 ///
 /// # Errors
 /// [`Error::Input`] that names `field`, the option as it is spelt.
@@ -50,7 +50,7 @@ pub(crate) fn duration(field: &str, value: &OsStr) -> Result<Duration, Error> {
     } else if length < SHORTEST {
         Err(no("it is shorter than a millisecond"))
     } else if length > LONGEST {
-        Err(no("it is longer than thirty days"))
+        Err(no("it is longer than a week"))
     } else {
         Ok(length)
     }
@@ -139,7 +139,7 @@ mod tests {
             ("1h 30m", Duration::from_mins(90)),
             ("1.5s", Duration::from_millis(1500)),
             (" 3 seconds ", Duration::from_secs(3)),
-            ("720h", LONGEST),
+            ("168h", LONGEST),
         ];
         for (text, expected) in cases {
             assert_eq!(duration("--timeout", text.as_ref()).unwrap(), expected, "{text}");
@@ -157,7 +157,7 @@ mod tests {
             ("-5s", "negative"),
             ("5s ago", "negative"),
             ("soon", "no duration"),
-            ("721h", "thirty days"),
+            ("169h", "a week"),
             ("99999999999999999999h", "no duration"),
         ];
         for (text, expected) in cases {

@@ -1,18 +1,16 @@
 //! A denial read from a failed command's own words: conservative, and labelled as inferred.
 
-use super::Observation;
 use crate::facts::{CapturedStream, Exit};
 
 /// Whether a command that failed said on standard error what refusals of its boundary read like.
 ///
 /// A success is never a denial here, nor is a death by signal: both are known to happen with such
 /// words on the screen.
-pub(super) fn speaks_of_a_refusal(observation: &Observation<'_>, stderr: &CapturedStream) -> bool {
-    let failed = matches!(observation.exit, Exit::Code(code) if code != 0);
+pub(super) fn speaks_of_a_refusal(exit: Exit, stderr: &CapturedStream, dialect: &[&str]) -> bool {
+    let failed = matches!(exit, Exit::Code(code) if code != 0);
     failed && {
         let words = stderr.text.to_lowercase();
-        observation
-            .dialect
+        dialect
             .iter()
             .any(|signature| words.contains(&signature.to_lowercase()))
     }
@@ -27,13 +25,7 @@ mod tests {
             text: words.to_owned(),
             ..CapturedStream::default()
         };
-        let observation = Observation {
-            confined: true,
-            exit,
-            stderr: Some(&stderr),
-            dialect: &["Read-only file system"],
-        };
-        speaks_of_a_refusal(&observation, &stderr)
+        speaks_of_a_refusal(exit, &stderr, &["Read-only file system"])
     }
 
     #[test]

@@ -130,8 +130,8 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
         fs::create_dir_all(path.join("a/b/c")).unwrap();
         fs::write(path.join("a/b/f"), "x").unwrap();
-        fs::set_permissions(path.join("a/b"), fs::Permissions::from_mode(0)).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0)).unwrap();
+        fs::set_permissions(path.join("a/b"), fs::Permissions::from_mode(0o0)).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o0)).unwrap();
         drop(scratch);
         assert!(!path.exists());
     }

@@ -13,6 +13,7 @@ use super::output::Stream;
 use super::spec::{Capture, ExecSpec, Input};
 use super::stdio::Source;
 use crate::error::Error;
+use crate::evidence::Supervisor;
 use crate::selection::Selection;
 
 /// A command that runs, and the runner's ends of its streams.
@@ -23,6 +24,9 @@ pub(super) struct Spawned {
     pub(super) stdin: Option<Pump>,
     pub(super) stdout: Option<Stream>,
     pub(super) stderr: Option<Stream>,
+    pub(super) supervisor: Option<Supervisor>,
+    /// Whether processes are left that the supervisor could hear of.
+    pub(super) watching: bool,
 }
 
 /// Why no command was started.
@@ -90,7 +94,11 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         workdir: (&workdir, spec.workdir_id()),
     };
     let input = input_source(spec.input())?;
-    let process = launch(&launched, Task::Exec(&image)).map_err(SpawnError::Launch)?;
+    let mut process = launch(&launched, Task::Exec(&image)).map_err(SpawnError::Launch)?;
+    let supervisor = process
+        .listener
+        .take()
+        .map(|listener| Supervisor::new(listener, spec.plan()));
     let [stdin, stdout, stderr] = ours;
     let cap = match spec.capture() {
         Capture::Captured { max_output } => max_output,
@@ -98,6 +106,8 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
     };
     Ok(Spawned {
         process,
+        watching: supervisor.is_some(),
+        supervisor,
         session,
         stdin: input.zip(stdin).map(|(source, sink)| Pump::new(source, sink)),
         stdout: stdout.map(|fd| Stream::new(fd, cap)),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringfence_backend::{
-    BackendId, CommandSpec, FileId, LaunchPlan, PinnedPath, SandboxExecutionPolicy, SandboxMode, Temp,
+    BackendId, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, SandboxExecutionPolicy, SandboxMode, Temp,
 };
 
 use super::scratch::Scratch;
@@ -72,6 +72,20 @@ pub struct ExecRequest {
     pub grace: Option<Duration>,
     /// Exactly this backend.
     pub backend: Option<BackendId>,
+    /// How denials are to be known.
+    pub evidence: Evidence,
+}
+
+/// How denials are to be known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evidence {
+    /// By the best source that is free.
+    #[default]
+    Auto,
+    /// By watching the calls themselves, or the command does not run.
+    Strict,
+    /// By the command's own words alone.
+    Off,
 }
 
 impl ExecRequest {
@@ -91,6 +105,7 @@ impl ExecRequest {
             timeout: None,
             grace: None,
             backend: None,
+            evidence: Evidence::Auto,
         }
     }
 }
@@ -233,6 +248,11 @@ pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<Exe
         workdir,
         scratch: scratch.as_ref().map(|scratch| scratch.pinned().clone()),
         stdio: [streams[0].1.clone(), streams[1].1.clone(), streams[2].1.clone()],
+        observe: match request.evidence {
+            Evidence::Auto => Observe::IfFree,
+            Evidence::Strict => Observe::Required,
+            Evidence::Off => Observe::No,
+        },
     };
     let plan = selection.choose(&request.policy, &command, request.backend)?.plan;
     Ok(ExecSpec {

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
-use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use ringfence_backend::Session;
+use ringfence_backend::descriptor::{self, End};
 
 use super::input::Wants;
 use super::spawn::Spawned;
 use super::spec::ExecSpec;
 use super::stop::{Abort, Cause, Stop, signal_all};
+use crate::evidence::{Observed, Supervisor};
 use crate::facts::{CapturedStream, Exit};
 
 /// How long a finished command's pipes may stay silent before the result goes out without their end.
@@ -26,6 +27,7 @@ pub(super) struct Ended {
     pub(super) cause: Option<Cause>,
     pub(super) stdout: Option<CapturedStream>,
     pub(super) stderr: Option<CapturedStream>,
+    pub(super) observed: Option<Observed>,
 }
 
 /// Waits until the command has ended and its output is read.
@@ -38,7 +40,7 @@ pub(super) fn wait(mut spawned: Spawned, spec: &ExecSpec, abort: &Abort) -> io::
         signal_all(&spawned.process, spawned.session, Signal::SIGKILL);
     }
     // Only now does the process id become free for others.
-    let reaped = waitid(Id::PIDFd(spawned.process.pidfd.as_fd()), WaitPidFlag::WEXITED);
+    let reaped = descriptor::wait_for(spawned.process.pidfd.as_fd(), true);
     let (exit, cause) = result?;
     reaped?;
     Ok(Ended {
@@ -46,6 +48,7 @@ pub(super) fn wait(mut spawned: Spawned, spec: &ExecSpec, abort: &Abort) -> io::
         cause,
         stdout: spawned.stdout.map(super::output::Stream::finish),
         stderr: spawned.stderr.map(super::output::Stream::finish),
+        observed: spawned.supervisor.map(Supervisor::finish),
     })
 }
 
@@ -89,44 +92,78 @@ struct Ready {
     aborted: bool,
 }
 
-/// Waits for the next event, at most until `due`, and moves the bytes that can be moved.
+/// What a descriptor in the poll set stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Event {
+    End,
+    Abort,
+    Output,
+    Call,
+    Input,
+    InputClosed,
+}
+
+/// Waits for the next event, at most until `due`, moves the bytes that can be moved, and answers
+/// the calls that wait.
 fn turn(spawned: &mut Spawned, due: Option<Instant>, abort: Option<&Abort>) -> io::Result<Ready> {
     let stdin = io::stdin();
-    let pumped = {
-        let mut fds = vec![PollFd::new(spawned.process.pidfd.as_fd(), PollFlags::POLLIN)];
-        fds.extend(abort.map(|abort| PollFd::new(abort.as_fd(), PollFlags::POLLIN)));
-        for stream in [&spawned.stdout, &spawned.stderr].into_iter().flatten() {
-            fds.extend(stream.fd().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
-        }
-        let streams = fds.len();
-        if let Some(pump) = &spawned.stdin {
-            match pump.wants(&stdin) {
-                Wants::Sink(sink) => fds.push(PollFd::new(sink, PollFlags::POLLOUT)),
-                Wants::Source(source) => {
-                    fds.push(PollFd::new(source, PollFlags::POLLIN));
-                    // Without events asked for, only the error of a closed reader is reported.
-                    fds.push(PollFd::new(pump.sink(), PollFlags::empty()));
-                }
-            }
-        }
-        match poll(&mut fds, until(due)) {
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(errno) => return Err(errno.into()),
-        }
-        let ended = fds[0].any().unwrap_or(false);
-        let aborted = abort.is_some() && fds[1].any().unwrap_or(false);
-        let pumped = fds[streams..].iter().any(|fd| fd.any().unwrap_or(false));
-        let closed = fds.get(streams + 1).is_some_and(|sink| sink.any().unwrap_or(false));
-        (Ready { ended, aborted }, pumped, closed)
-    };
-    let (ready, pumped, closed) = pumped;
-    for stream in [&mut spawned.stdout, &mut spawned.stderr].into_iter().flatten() {
-        stream.read_available()?;
+    let happened = next_events(spawned, due, abort, &stdin)?;
+    let has = |event| happened.contains(&event);
+    if has(Event::Call) && !spawned.supervisor.as_mut().is_some_and(Supervisor::serve) {
+        spawned.watching = false;
     }
-    if closed || (pumped && !spawned.stdin.as_mut().is_some_and(|pump| pump.turn(&stdin))) {
+    if has(Event::Output) {
+        for stream in [&mut spawned.stdout, &mut spawned.stderr].into_iter().flatten() {
+            stream.read_available()?;
+        }
+    }
+    let spent = has(Event::Input) && !spawned.stdin.as_mut().is_some_and(|pump| pump.turn(&stdin));
+    if spent || has(Event::InputClosed) {
         spawned.stdin = None;
     }
-    Ok(ready)
+    Ok(Ready {
+        ended: has(Event::End),
+        aborted: has(Event::Abort),
+    })
+}
+
+fn next_events(
+    spawned: &Spawned,
+    due: Option<Instant>,
+    abort: Option<&Abort>,
+    stdin: &io::Stdin,
+) -> io::Result<Vec<Event>> {
+    let readable = PollFlags::POLLIN;
+    let mut waiting = vec![(Event::End, PollFd::new(spawned.process.pidfd.as_fd(), readable))];
+    waiting.extend(abort.map(|abort| (Event::Abort, PollFd::new(abort.as_fd(), readable))));
+    for stream in [&spawned.stdout, &spawned.stderr].into_iter().flatten() {
+        waiting.extend(stream.fd().map(|fd| (Event::Output, PollFd::new(fd.as_fd(), readable))));
+    }
+    if spawned.watching {
+        waiting.extend(
+            spawned
+                .supervisor
+                .iter()
+                .map(|it| (Event::Call, PollFd::new(it.fd(), readable))),
+        );
+    }
+    if let Some(pump) = &spawned.stdin {
+        match pump.wants(stdin) {
+            Wants::Sink(sink) => waiting.push((Event::Input, PollFd::new(sink, PollFlags::POLLOUT))),
+            Wants::Source(source) => {
+                waiting.push((Event::Input, PollFd::new(source, readable)));
+                // Without events asked for, only the error of a closed reader is reported.
+                waiting.push((Event::InputClosed, PollFd::new(pump.sink(), PollFlags::empty())));
+            }
+        }
+    }
+    let (events, mut fds): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
+    match poll(&mut fds, until(due)) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let happened = events.into_iter().zip(fds).filter(|(_, fd)| fd.any().unwrap_or(false));
+    Ok(happened.map(|(event, _)| event).collect())
 }
 
 /// A poll(2) timeout, rounded up so that a deadline has passed when it fires.
@@ -142,14 +179,10 @@ fn until(due: Option<Instant>) -> PollTimeout {
 
 /// How the command ended. It stays a zombie, so that its number keeps naming its group.
 fn exit_of(spawned: &Spawned) -> io::Result<Exit> {
-    let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-    match waitid(Id::PIDFd(spawned.process.pidfd.as_fd()), flags)? {
-        WaitStatus::Exited(_, code) => Ok(Exit::Code(code)),
-        WaitStatus::Signaled(_, signal, _) => Ok(Exit::Signal(signal as i32)),
-        other => Err(io::Error::other(format!(
-            "the command ended in a way that is not known: {other:?}"
-        ))),
-    }
+    Ok(match descriptor::wait_for(spawned.process.pidfd.as_fd(), false)? {
+        End::Exited(code) => Exit::Code(code),
+        End::Killed(signal) => Exit::Signal(signal),
+    })
 }
 
 /// Reads what the command left in its pipes.

@@ -156,10 +156,9 @@ impl PolicyError {
             Self::TempInMode {
                 mode: SandboxMode::DangerFullAccess,
                 ..
-            } => "leave --temp out, or use --mode workspace-write, which can give the run a temp directory of its own"
-                .to_owned(),
+            } => "use --temp host, or --mode workspace-write with a temp area of its own".to_owned(),
             Self::TempInMode { .. } => {
-                "leave --temp out and the run gets a temp directory of its own, removed afterwards".to_owned()
+                "use --temp private: the run gets a directory of its own, removed afterwards".to_owned()
             }
             Self::Shape(_) => {
                 "name the workspace with --workspace and further roots with --write, in the mode workspace-write"

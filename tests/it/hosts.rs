@@ -108,6 +108,23 @@ fn a_container_without_namespaces_still_gives_the_whole_of_read_only() {
 }
 
 #[test]
+fn a_neighbour_in_the_same_container_is_out_of_reach() {
+    let beside = "(exec 7>> $OUT/f; exec sleep 600) & echo $! > $OUT/pid; \"$@\"; status=$?; kill %1; exit $status";
+    for mode in [ReadOnly, WorkspaceWrite] {
+        Case::new(mode)
+            .inside(CONTAINER.into_iter().chain(["bash", "-c", beside, "-"]))
+            .setup(KEEP)
+            .shell("p=/proc/$(cat $OUT/pid); echo x > $p/fd/7; echo x > $p/root$OUT/new; echo x > $p/cwd/new; exit 3")
+            .run_as_each_user(|world, report| {
+                report.assert_exit(3);
+                assert_eq!(text(world.outside("f")), "keep\n");
+                assert_eq!(names(world.beside()), ["f", "pid"]);
+                assert!(names(world.workspace()).is_empty());
+            });
+    }
+}
+
+#[test]
 fn ordinary_work_goes_on_in_a_container() {
     Case::new(WorkspaceWrite)
         .inside(CONTAINER)

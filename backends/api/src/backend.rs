@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::io;
+#[cfg(target_os = "linux")]
+use std::os::fd::RawFd;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -187,7 +189,9 @@ pub trait Boundary: fmt::Debug + Send + Sync {
 
     /// Last step: capabilities, Landlock, seccomp. Only exec follows.
     ///
+    /// Returns the number of the filter's listener when the boundary is observed.
+    ///
     /// # Errors
     /// The stage and errno at which it stopped; the command then never runs.
-    fn confine(&self) -> Result<(), Failure>;
+    fn confine(&self) -> Result<Option<RawFd>, Failure>;
 }

@@ -7,14 +7,16 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, OsString, c_int, c_void};
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStringExt;
 use std::ptr;
 
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 
+use crate::listener::{Listener, status_channel};
 use crate::status::{Failure, RECORD, Record, Stage};
 use crate::{Boundary, FileId};
 
@@ -147,6 +149,8 @@ pub struct Launched {
     pub pidfd: OwnedFd,
     /// Results of a trial, by attempt.
     pub tried: Vec<(u8, i32)>,
+    /// Where calls of the command's processes wait for an answer, when the boundary is observed.
+    pub listener: Option<Listener>,
 }
 
 /// Why no command ran.
@@ -178,7 +182,7 @@ struct Child<'a> {
 /// # Errors
 /// [`LaunchError`]; the command has then not run, and no process is left.
 pub fn launch(launch: &Launch<'_>, task: Task<'_>) -> Result<Launched, LaunchError> {
-    let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(io::Error::from)?;
+    let (read, write) = status_channel()?;
     let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
         strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
     };
@@ -213,7 +217,8 @@ fn conclude(pid: i32, pidfd: OwnedFd, read: &OwnedFd, trial: bool) -> Result<Lau
     let mut failed = None;
     let mut tried = Vec::new();
     let mut bytes = [0; RECORD];
-    while nix::unistd::read(read, &mut bytes) == Ok(RECORD) {
+    let mut listener = None;
+    while receive(read, &mut bytes, &mut listener) {
         match Record::decode(bytes) {
             Some(Record::Armed) => armed = true,
             Some(Record::Failed(failure)) => failed = Some(failure),
@@ -229,8 +234,32 @@ fn conclude(pid: i32, pidfd: OwnedFd, read: &OwnedFd, trial: bool) -> Result<Lau
     match failed {
         Some(failure) => Err(failure.into()),
         None if !armed => Err(LaunchError::Vanished),
-        None => Ok(Launched { pid, pidfd, tried }),
+        None => Ok(Launched {
+            pid,
+            pidfd,
+            tried,
+            listener,
+        }),
     }
+}
+
+/// Takes one record, and the descriptor that came with it. False when there are no more.
+fn receive(read: &OwnedFd, bytes: &mut [u8; RECORD], listener: &mut Option<Listener>) -> bool {
+    let mut space = nix::cmsg_space!(RawFd);
+    let mut parts = [IoSliceMut::new(bytes)];
+    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+    let Ok(message) = recvmsg::<()>(read.as_raw_fd(), &mut parts, Some(&mut space), flags) else {
+        return false;
+    };
+    for control in message.cmsgs().into_iter().flatten() {
+        if let ControlMessageOwned::ScmRights(fds) = control {
+            for fd in fds {
+                // SAFETY: the kernel just put this descriptor into our table, and nobody else knows it.
+                *listener = Some(Listener::new(unsafe { OwnedFd::from_raw_fd(fd) }));
+            }
+        }
+    }
+    message.bytes == RECORD
 }
 
 fn clone_child(child: &Child<'_>) -> Result<(i32, OwnedFd), nix::errno::Errno> {
@@ -278,6 +307,41 @@ fn tell(status: RawFd, record: Record) {
     unsafe { libc::write(status, bytes.as_ptr().cast(), RECORD) };
 }
 
+/// Says that the boundary stands, and gives the runner the listener along with it.
+fn hand_over(status: RawFd, listener: RawFd) -> Result<(), Failure> {
+    /// Room for one descriptor (cmsg(3)), aligned as the header is.
+    #[repr(C)]
+    struct Control {
+        header: libc::cmsghdr,
+        fd: RawFd,
+    }
+    let mut bytes = Record::Armed.encode();
+    // SAFETY: structures on this stack that point to one another, of the sizes they are said to have.
+    unsafe {
+        let mut control = Control {
+            header: libc::cmsghdr {
+                cmsg_len: size_of::<libc::cmsghdr>() + size_of::<RawFd>(),
+                cmsg_level: libc::SOL_SOCKET,
+                cmsg_type: libc::SCM_RIGHTS,
+            },
+            fd: listener,
+        };
+        let mut part = libc::iovec {
+            iov_base: bytes.as_mut_ptr().cast(),
+            iov_len: RECORD,
+        };
+        let mut message: libc::msghdr = std::mem::zeroed();
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = (&raw mut control).cast();
+        message.msg_controllen = size_of::<Control>();
+        if libc::sendmsg(status, &raw const message, 0) < 0 {
+            return Err(failed(Stage::Listener));
+        }
+    }
+    Ok(())
+}
+
 fn failed(stage: Stage) -> Failure {
     Failure {
         stage,
@@ -291,11 +355,19 @@ fn check(result: c_int, stage: Stage) -> Result<c_int, Failure> {
 
 fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
     let launch = child.launch;
-    // SAFETY: these calls take numbers, or pointers to nothing but static or prepared data.
+    // SAFETY: these calls take numbers, or read a zeroed `struct sigaction` of the kernel's size.
     unsafe {
         // Ignored signals survive exec, so each is set back to what a fresh program expects.
+        // The raw call, because the C library keeps two signals to itself.
+        let default = [0_u64; 4];
         for signal in 1..=LAST_SIGNAL {
-            libc::signal(signal, libc::SIG_DFL);
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                ptr::null::<u64>(),
+                size_of::<u64>(),
+            );
         }
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Stage::Parent)?;
         if libc::getppid() != child.parent {
@@ -318,8 +390,11 @@ fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
     if closed < 0 {
         return Err(failed(Stage::Descriptors));
     }
-    launch.boundary.confine()?;
-    tell(child.status, Record::Armed);
+    let listener = launch.boundary.confine()?;
+    match listener {
+        Some(fd) => hand_over(child.status, fd)?,
+        None => tell(child.status, Record::Armed),
+    }
     match child.task {
         Task::Exec(image) => Err(execute(child, image)),
         Task::Try(attempts) => {

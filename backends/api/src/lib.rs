@@ -8,11 +8,15 @@
 #![deny(unsafe_code)]
 
 mod backend;
+#[cfg(target_os = "linux")]
+pub mod calls;
 mod coverage;
 #[cfg(target_os = "linux")]
 pub mod descriptor;
 #[cfg(target_os = "linux")]
 mod launch;
+#[cfg(target_os = "linux")]
+mod listener;
 mod mode;
 mod pinned;
 mod plan;
@@ -25,7 +29,9 @@ pub use backend::{Backend, BackendId, HostSupport, Missing, PlanError, PrepareEr
 pub use coverage::{Coverage, Door, Effect, Enforcement};
 #[cfg(target_os = "linux")]
 pub use launch::{Attempt, ChildStdio, ExecImage, ImageError, Launch, LaunchError, Launched, Session, Task, launch};
+#[cfg(target_os = "linux")]
+pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};
 pub use pinned::{FileId, PinnedPath, WorkspaceRoot};
-pub use plan::{CommandSpec, LandlockRule, LaunchPlan, PlanStep, StdioKind};
+pub use plan::{CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, StdioKind};
 pub use policy::{PolicyParts, PolicyShape, Require, SandboxExecutionPolicy, Temp};

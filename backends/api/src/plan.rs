@@ -16,6 +16,18 @@ pub enum StdioKind {
     Handed,
 }
 
+/// Whether the calls that change files are made to wait for the runner, so that it knows each denial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Observe {
+    /// They are not.
+    #[default]
+    No,
+    /// They are, unless somebody else already watches this process: only one can.
+    IfFree,
+    /// They are, or the command does not run.
+    Required,
+}
+
 /// What a backend has to know of the command itself.
 #[derive(Clone, Debug)]
 pub struct CommandSpec {
@@ -29,6 +41,8 @@ pub struct CommandSpec {
     pub scratch: Option<PinnedPath>,
     /// Standard input, output and error.
     pub stdio: [StdioKind; 3],
+    /// Whether denials are to be observed.
+    pub observe: Observe,
 }
 
 /// One grant of a Landlock ruleset.
@@ -67,8 +81,9 @@ pub enum PlanStep {
         /// The grants.
         rules: Vec<LandlockRule>,
     },
-    /// The short system call filter that every confined run has.
-    Seccomp,
+    /// The short system call filter that every confined run has, and whether it makes the calls
+    /// that change files wait for the runner.
+    Seccomp(Observe),
     /// `EROFS` for every call that changes metadata.
     SeccompMetadata,
 }
@@ -89,11 +104,24 @@ pub struct LaunchPlan {
 }
 
 impl LaunchPlan {
-    /// The writable roots of the plan, when it has a mount layer.
+    /// The paths beneath which the run may change everything.
     pub fn writable(&self) -> impl Iterator<Item = &Path> {
-        self.steps.iter().filter_map(|step| match step {
-            PlanStep::Writable(root) => Some(root.path()),
-            _ => None,
+        self.steps.iter().flat_map(|step| match step {
+            PlanStep::Shown { at, .. } => vec![at.as_path()],
+            PlanStep::Landlock { rules, .. } => rules
+                .iter()
+                .filter_map(|rule| match rule {
+                    LandlockRule::Everything(root) => Some(root.path()),
+                    LandlockRule::Device(_) | LandlockRule::Terminal(_) => None,
+                })
+                .collect(),
+            _ => Vec::new(),
         })
+    }
+
+    /// Whether everything else is on read-only mounts, so that a refusal reads `EROFS`.
+    #[must_use]
+    pub fn has_mounts(&self) -> bool {
+        self.steps.contains(&PlanStep::ReadOnlyMounts)
     }
 }

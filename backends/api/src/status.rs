@@ -1,7 +1,7 @@
 //! The status channel: what the child tells the runner before the command runs.
 //!
-//! A close-on-exec pipe that the command never holds. `Armed` says that the boundary stands;
-//! `Failed` names a stage and an errno; the end of the pipe after `Armed` says that the program
+//! A close-on-exec socket that the command never holds. `Armed` says that the boundary stands;
+//! `Failed` names a stage and an errno; the end of the channel after `Armed` says that the program
 //! was executed. Without `Armed` the command never ran, whatever the exit status says.
 
 /// Where a launch stopped.
@@ -32,12 +32,14 @@ pub enum Stage {
     Landlock,
     /// The system call filter.
     Seccomp,
+    /// The filter's listener, through which denials are known.
+    Listener,
     /// Executing the program.
     Exec,
 }
 
 impl Stage {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Namespaces,
         Self::Parent,
         Self::Session,
@@ -50,6 +52,7 @@ impl Stage {
         Self::Capabilities,
         Self::Landlock,
         Self::Seccomp,
+        Self::Listener,
         Self::Exec,
     ];
 
@@ -69,6 +72,7 @@ impl Stage {
             Self::Capabilities => "drop capabilities",
             Self::Landlock => "enter the Landlock domain",
             Self::Seccomp => "install the system call filter",
+            Self::Listener => "watch for denials",
             Self::Exec => "execute the program",
         }
     }

@@ -1,16 +1,16 @@
 //! The prepared boundary, and the child's steps through it.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
 use nix::errno::Errno;
 use ringfence_backend::status::{Failure, Stage};
-use ringfence_backend::{Boundary, FileId, PlanStep, PrepareError};
+use ringfence_backend::{Boundary, FileId, Observe, PlanStep, PrepareError};
 
-use crate::filter::{self, Program};
+use crate::filter::{self, Program, TooLong};
 use crate::kernel::{self, ChildFd};
 use crate::ruleset::Rulesets;
 
@@ -34,6 +34,15 @@ pub(crate) struct LandlockBoundary {
     trees: Vec<Tree>,
     ruleset: Option<Arc<OwnedFd>>,
     filters: Vec<Program>,
+    observed: Option<Observed>,
+}
+
+/// The filter whose notified calls the runner answers.
+#[derive(Debug)]
+struct Observed {
+    program: Program,
+    /// What is installed when somebody else already listens to this process; none means refusal.
+    instead: Option<Program>,
 }
 
 fn c_path(path: &Path) -> Result<CString, PrepareError> {
@@ -76,7 +85,15 @@ impl LandlockBoundary {
                 // Part of `confine`, for every plan of this backend.
                 PlanStep::DropCapabilities => {}
                 PlanStep::Landlock { abi, rules } => boundary.ruleset = Some(rulesets.get(*abi, rules)?),
-                PlanStep::Seccomp => boundary.filters.push(filter::base()),
+                PlanStep::Seccomp(Observe::No) => boundary.filters.push(filter::base().map_err(too_long)?),
+                PlanStep::Seccomp(observe) => {
+                    let instead = match observe {
+                        Observe::Required => None,
+                        _ => Some(filter::base().map_err(too_long)?),
+                    };
+                    let program = filter::observing().map_err(too_long)?;
+                    boundary.observed = Some(Observed { program, instead });
+                }
                 PlanStep::SeccompMetadata => boundary.filters.push(filter::metadata().map_err(|e| PrepareError {
                     what: "the metadata filter".to_owned(),
                     source: std::io::Error::other(e.to_string()),
@@ -119,6 +136,13 @@ impl LandlockBoundary {
     }
 }
 
+fn too_long(_: TooLong) -> PrepareError {
+    PrepareError {
+        what: "the system call filter".to_owned(),
+        source: std::io::ErrorKind::InvalidData.into(),
+    }
+}
+
 fn at(stage: Stage) -> impl Fn(Errno) -> Failure {
     move |errno| Failure {
         stage,
@@ -144,7 +168,7 @@ impl Boundary for LandlockBoundary {
         if self.mounts { self.mount() } else { Ok(()) }
     }
 
-    fn confine(&self) -> Result<(), Failure> {
+    fn confine(&self) -> Result<Option<RawFd>, Failure> {
         kernel::drop_capabilities().map_err(at(Stage::Capabilities))?;
         kernel::no_new_privileges().map_err(at(Stage::Capabilities))?;
         if let Some(ruleset) = &self.ruleset {
@@ -153,6 +177,17 @@ impl Boundary for LandlockBoundary {
         for program in &self.filters {
             kernel::install_filter(program).map_err(at(Stage::Seccomp))?;
         }
-        Ok(())
+        let Some(observed) = &self.observed else {
+            return Ok(None);
+        };
+        match (kernel::install_observed(&observed.program), &observed.instead) {
+            (Ok(listener), _) => Ok(Some(listener)),
+            // seccomp(2): only one filter of a process can have a listener.
+            (Err(Errno::EBUSY), Some(instead)) => {
+                kernel::install_filter(instead).map_err(at(Stage::Seccomp))?;
+                Ok(None)
+            }
+            (Err(errno), _) => Err(at(Stage::Listener)(errno)),
+        }
     }
 }

@@ -5,7 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_long, c_uint};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use nix::errno::Errno;
@@ -177,6 +177,40 @@ pub(crate) fn install_filter(program: &[libc::sock_filter]) -> Result<(), Errno>
     };
     // SAFETY: reads a live structure that points to `len` live instructions.
     done(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) }).map(drop)
+}
+
+/// Installs a filter and returns the number of its listener, which is close-on-exec.
+///
+/// # Errors
+/// `EBUSY` when a filter of this process has a listener already.
+pub(crate) fn install_observed(program: &[libc::sock_filter]) -> Result<RawFd, Errno> {
+    let Ok(len) = u16::try_from(program.len()) else {
+        return Err(Errno::EINVAL);
+    };
+    let program = libc::sock_fprog {
+        len,
+        filter: program.as_ptr().cast_mut(),
+    };
+    // Killable waiting is newer (5.19): without it a signal makes a call ask twice.
+    let plain = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    let mut last = Errno::EINVAL;
+    for flags in [plain | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, plain] {
+        // SAFETY: reads a live structure that points to `len` live instructions.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_seccomp,
+                libc::SECCOMP_SET_MODE_FILTER,
+                flags,
+                &raw const program,
+            )
+        };
+        match done(fd) {
+            Ok(fd) => return Ok(c_int::try_from(fd).unwrap_or(-1)),
+            Err(Errno::EINVAL) => {}
+            Err(errno) => last = errno,
+        }
+    }
+    Err(last)
 }
 
 /// A descriptor of the calling process itself (pidfd_open(2)).

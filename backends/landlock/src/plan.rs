@@ -52,7 +52,7 @@ pub(crate) fn plan(
         abi: host.landlock_abi,
         rules: rules(policy, command),
     });
-    steps.push(PlanStep::Seccomp);
+    steps.push(PlanStep::Seccomp(command.observe));
     if metadata_filter {
         steps.push(PlanStep::SeccompMetadata);
     }

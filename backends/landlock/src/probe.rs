@@ -8,8 +8,8 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, stat};
 use ringfence_backend::{
-    Attempt, ChildStdio, HostSupport, Launch, LaunchError, Missing, PinnedPath, PlanStep, PrepareError, Probe, Session,
-    Task, launch,
+    Attempt, ChildStdio, HostSupport, Launch, LaunchError, Missing, Observe, PinnedPath, PlanStep, PrepareError, Probe,
+    Session, Task, launch,
 };
 
 use crate::boundary::LandlockBoundary;
@@ -114,7 +114,7 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
     }
     steps.push(PlanStep::DropCapabilities);
     steps.push(PlanStep::Landlock { abi, rules: Vec::new() });
-    steps.push(PlanStep::Seccomp);
+    steps.push(PlanStep::Seccomp(Observe::No));
     if !mounts {
         steps.push(PlanStep::SeccompMetadata);
     }

@@ -3,6 +3,9 @@
 //! The smallest backend, and so the example of one.
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "linux")]
+use std::os::fd::RawFd;
+
 use ringfence_backend::{
     Backend, BackendId, CommandSpec, Door, HostSupport, LaunchPlan, PlanError, Probe, SandboxExecutionPolicy,
 };
@@ -63,7 +66,7 @@ impl Boundary for NoBoundary {
         Ok(())
     }
 
-    fn confine(&self) -> Result<(), Failure> {
-        Ok(())
+    fn confine(&self) -> Result<Option<RawFd>, Failure> {
+        Ok(None)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -159,9 +159,8 @@ impl World {
     }
 
     /// A command as the user, in the workspace, in a small environment, without input.
-    #[allow(clippy::disallowed_methods, reason = "the one place where tests start processes")]
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
-        let mut command = Command::new(program);
+        let mut command = process(program);
         command
             .current_dir(self.workspace())
             .env_clear()
@@ -281,6 +280,11 @@ impl Drop for Neighbour {
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "the one place where tests start processes")]
+fn process(program: impl AsRef<OsStr>) -> Command {
+    Command::new(program)
+}
+
 /// The text of a file.
 pub(crate) fn text(path: impl AsRef<Path>) -> String {
     let path = path.as_ref();
@@ -336,11 +340,15 @@ fn provide(from: &Path, to: &Path) {
         fs::create_dir_all(parent).unwrap();
         open_to_all(parent);
     }
-    match fs::hard_link(from, to) {
-        Err(error) if matches!(error.kind(), ErrorKind::CrossesDevices | ErrorKind::PermissionDenied) => {
-            fs::copy(from, to).map(drop)
-        }
-        done => done,
+    if fs::hard_link(from, to).is_err() {
+        // Another file system, or a file of another user. The copy is made by another process: had this one
+        // open for writing what it is about to execute, a child of another thread could keep it busy.
+        let copied = process("cp").arg(from).arg(to).status();
+        assert!(
+            copied.is_ok_and(|status| status.success()),
+            "{} could not be copied to {}",
+            from.display(),
+            to.display()
+        );
     }
-    .unwrap_or_else(|error| panic!("{} as {}: {error}", from.display(), to.display()));
 }

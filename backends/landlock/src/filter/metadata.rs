@@ -1,0 +1,56 @@
+//! The filter for `read-only` without a mount layer: a long list, so it comes from seccompiler.
+
+use std::collections::BTreeMap;
+
+use libc::sock_filter;
+use ringfence_backend::calls;
+use seccompiler::{
+    SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+};
+
+use super::Program;
+
+/// ioctl types whose requests change inodes (btrfs, XFS, ext4 flags and the generic ones), and
+/// those requests of them that do not.
+const METADATA_TYPES: [u64; 4] = [0x94, b'X' as u64, b'f' as u64, b'v' as u64];
+const HARMLESS: [u64; 7] = [
+    0x4004_9409, // FICLONE
+    0x4020_940d, // FICLONERANGE
+    0xc018_9436, // FIDEDUPERANGE
+    0x801c_581f, // FS_IOC_FSGETXATTR
+    0x8008_6601, // FS_IOC_GETFLAGS
+    0xc020_660b, // FS_IOC_FIEMAP
+    0x8008_7601, // FS_IOC_GETVERSION
+];
+
+/// The filter for `read-only` without a mount layer: every call that changes metadata gets EROFS.
+///
+/// # Errors
+/// seccompiler's, which would be a fault of the tables above.
+pub(crate) fn metadata() -> Result<Program, seccompiler::Error> {
+    let metadata = calls::table().into_iter().filter(|(_, call)| call.is_metadata());
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = metadata.map(|(call, _)| (call, Vec::new())).collect();
+    let mut ioctls = Vec::new();
+    for kind in METADATA_TYPES {
+        let condition = |operator, value| SeccompCondition::new(1, SeccompCmpArgLen::Dword, operator, value);
+        let mut conditions = vec![condition(SeccompCmpOp::MaskedEq(0xff00), kind << 8)?];
+        for harmless in HARMLESS.into_iter().filter(|request| (request >> 8) & 0xff == kind) {
+            conditions.push(condition(SeccompCmpOp::Ne, harmless)?);
+        }
+        ioctls.push(SeccompRule::new(conditions)?);
+    }
+    rules.insert(libc::SYS_ioctl, ioctls);
+    let arch = TargetArch::try_from(std::env::consts::ARCH)?;
+    let refuse = SeccompAction::Errno(libc::EROFS.cast_unsigned());
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, arch)?;
+    let program = seccompiler::BpfProgram::try_from(filter)?;
+    Ok(program
+        .into_iter()
+        .map(|i| sock_filter {
+            code: i.code,
+            jt: i.jt,
+            jf: i.jf,
+            k: i.k,
+        })
+        .collect())
+}

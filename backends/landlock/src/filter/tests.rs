@@ -1,0 +1,180 @@
+use super::*;
+
+const NONE: [u32; 3] = [0; 3];
+
+/// Runs a filter as the kernel would, for the instructions that occur in it.
+fn verdict(program: &[sock_filter], arch: u32, nr: u32, args: [u32; 3]) -> u32 {
+    let mut accumulator = 0;
+    let mut at = 0;
+    loop {
+        let i = program[at];
+        at += 1;
+        let jump = |holds: bool| usize::from(if holds { i.jt } else { i.jf });
+        match i.code {
+            LOAD => {
+                accumulator = match i.k {
+                    NR => nr,
+                    ARCHITECTURE => arch,
+                    argument => args[(argument - ARGUMENTS) as usize / 8],
+                };
+            }
+            JUMP_EQUAL => at += jump(accumulator == i.k),
+            JUMP_GREATER_OR_EQUAL => at += jump(accumulator >= i.k),
+            0x25 => at += jump(accumulator > i.k),
+            JUMP_SET => at += jump(accumulator & i.k != 0),
+            0x54 => accumulator &= i.k,
+            JUMP => at += i.k as usize,
+            RETURN => return i.k,
+            other => panic!("an instruction that the test does not know: {other:#x}"),
+        }
+    }
+}
+
+fn errno(value: i32) -> u32 {
+    libc::SECCOMP_RET_ERRNO | value.cast_unsigned()
+}
+
+#[test]
+fn foreign_architectures_and_io_uring_do_not_exist() {
+    let base = base().unwrap();
+    assert_eq!(
+        verdict(&base, 0x4000_0003, number(libc::SYS_read), NONE),
+        errno(libc::ENOSYS)
+    );
+    assert_eq!(
+        verdict(&base, ARCH, number(libc::SYS_io_uring_setup), NONE),
+        errno(libc::ENOSYS)
+    );
+    #[cfg(target_arch = "x86_64")]
+    assert_eq!(verdict(&base, ARCH, X32 | 1, NONE), errno(libc::ENOSYS));
+}
+
+#[test]
+fn keyrings_modules_and_typing_into_terminals_are_refused() {
+    let base = base().unwrap();
+    for call in REFUSED {
+        assert_eq!(
+            verdict(&base, ARCH, number(call), NONE),
+            errno(libc::EPERM),
+            "call {call}"
+        );
+    }
+    for typed in [libc::TIOCSTI, libc::TIOCLINUX] {
+        assert_eq!(
+            verdict(&base, ARCH, number(libc::SYS_ioctl), [0, request(typed), 0]),
+            errno(libc::EPERM)
+        );
+    }
+}
+
+#[test]
+fn ordinary_calls_pass_the_base_filter() {
+    let base = base().unwrap();
+    for call in [libc::SYS_read, libc::SYS_openat, libc::SYS_fchmod, libc::SYS_execve] {
+        assert_eq!(
+            verdict(&base, ARCH, number(call), NONE),
+            libc::SECCOMP_RET_ALLOW,
+            "call {call}"
+        );
+    }
+    assert_eq!(
+        verdict(&base, ARCH, number(libc::SYS_ioctl), [0, request(libc::TCGETS), 0]),
+        libc::SECCOMP_RET_ALLOW
+    );
+}
+
+#[test]
+fn the_filters_stay_short() {
+    assert!(observing().unwrap().len() <= 180);
+}
+
+#[test]
+fn every_metadata_call_is_refused_in_the_fallback() {
+    let metadata = metadata().unwrap();
+    for (call, _) in calls::table().into_iter().filter(|(_, call)| call.is_metadata()) {
+        assert_eq!(
+            verdict(&metadata, ARCH, number(call), NONE),
+            errno(libc::EROFS),
+            "call {call}"
+        );
+    }
+    // FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR change an inode, FS_IOC_GETFLAGS and FICLONE do not.
+    for (ioctl, want) in [
+        (0x4008_6602, errno(libc::EROFS)),
+        (0x401c_5820, errno(libc::EROFS)),
+        (0x8008_6601, libc::SECCOMP_RET_ALLOW),
+        (0x4004_9409, libc::SECCOMP_RET_ALLOW),
+        (request(libc::TCGETS), libc::SECCOMP_RET_ALLOW),
+    ] {
+        assert_eq!(
+            verdict(&metadata, ARCH, number(libc::SYS_ioctl), [0, ioctl, 0]),
+            want,
+            "ioctl {ioctl:#x}"
+        );
+    }
+    assert_eq!(
+        verdict(&metadata, ARCH, number(libc::SYS_openat), NONE),
+        libc::SECCOMP_RET_ALLOW
+    );
+}
+
+#[test]
+fn every_call_that_changes_files_waits_when_observed() {
+    let observing = observing().unwrap();
+    for (call, kind) in calls::table() {
+        let args = match kind {
+            Call::Open(_, 1) => [0, libc::O_WRONLY.cast_unsigned(), 0],
+            Call::Open(..) => [0, 0, libc::O_RDWR.cast_unsigned()],
+            Call::Ioctl => [0, INODE_REQUESTS[0], 0],
+            _ => NONE,
+        };
+        assert_eq!(
+            verdict(&observing, ARCH, number(call), args),
+            libc::SECCOMP_RET_USER_NOTIF,
+            "call {call}"
+        );
+    }
+    for opening in [libc::O_CREAT, libc::O_TRUNC, libc::O_TMPFILE] {
+        let args = [0, 0, opening.cast_unsigned()];
+        assert_eq!(
+            verdict(&observing, ARCH, number(libc::SYS_openat), args),
+            libc::SECCOMP_RET_USER_NOTIF
+        );
+    }
+}
+
+#[test]
+fn reading_does_not_wait_when_observed() {
+    let observing = observing().unwrap();
+    for opening in [0, libc::O_DIRECTORY | libc::O_CLOEXEC, libc::O_NOFOLLOW] {
+        let args = [0, 0, opening.cast_unsigned()];
+        assert_eq!(
+            verdict(&observing, ARCH, number(libc::SYS_openat), args),
+            libc::SECCOMP_RET_ALLOW
+        );
+    }
+    for call in [
+        libc::SYS_read,
+        libc::SYS_write,
+        libc::SYS_execve,
+        libc::SYS_sendmsg,
+        libc::SYS_rt_sigprocmask,
+    ] {
+        assert_eq!(
+            verdict(&observing, ARCH, number(call), NONE),
+            libc::SECCOMP_RET_ALLOW,
+            "call {call}"
+        );
+    }
+}
+
+#[test]
+fn what_the_base_filter_refuses_is_refused_when_observed() {
+    let (base, observing) = (base().unwrap(), observing().unwrap());
+    for call in REFUSED.into_iter().chain([libc::SYS_io_uring_setup]) {
+        assert_eq!(
+            verdict(&base, ARCH, number(call), NONE),
+            verdict(&observing, ARCH, number(call), NONE)
+        );
+    }
+}

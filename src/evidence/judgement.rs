@@ -1,0 +1,421 @@
+//! What the policy makes of one call: allowed, refused, or none of its business.
+//!
+//! A refusal is told from the system's own: what would have failed without confinement (nothing
+//! there, something there already, mode bits, a host's read-only mount) is no denial.
+
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat::SFlag;
+use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::unistd::{AccessFlags, faccessat, geteuid, getgroups};
+use ringfence_backend::calls::{Call, Final, From, INODE_REQUESTS, Metadata, PathArg};
+use ringfence_backend::{LaunchPlan, Notification};
+
+use super::ledger::Operation;
+use super::resolve::{Caller, Node, Place};
+
+/// `AT_SYMLINK_NOFOLLOW`, `AT_REMOVEDIR`, `AT_SYMLINK_FOLLOW`, `AT_EMPTY_PATH`, `RENAME_NOREPLACE`.
+const NO_FOLLOW: u64 = nix::libc::AT_SYMLINK_NOFOLLOW as u64;
+const REMOVE_DIRECTORY: u64 = nix::libc::AT_REMOVEDIR as u64;
+const FOLLOW: u64 = nix::libc::AT_SYMLINK_FOLLOW as u64;
+const EMPTY_PATH: u64 = nix::libc::AT_EMPTY_PATH as u64;
+const NO_REPLACE: u64 = nix::libc::RENAME_NOREPLACE as u64;
+
+/// Devices that change no file of the host, and the directory of terminals.
+const SINKS: [&str; 8] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
+
+/// Where a run may change files, and how it is told where it may not.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    writable: Vec<PathBuf>,
+    refusal: Errno,
+}
+
+/// What the policy makes of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing: the kernel decides, as it does for everybody.
+    Pass,
+    /// It is refused.
+    Refuse(Refusal),
+    /// The caller's memory or descriptors cannot be seen.
+    Unseen,
+}
+
+/// A refused call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) op: Operation,
+    pub(super) path: PathBuf,
+    pub(super) errno: Errno,
+}
+
+/// The way out of a judgement as soon as it is clear that the policy has no say.
+type Step<T> = Result<T, Verdict>;
+
+impl Bounds {
+    pub(super) fn new(plan: &LaunchPlan) -> Self {
+        let refusal = if plan.has_mounts() { Errno::EROFS } else { Errno::EACCES };
+        Self {
+            writable: plan.writable().map(Path::to_owned).collect(),
+            refusal,
+        }
+    }
+
+    fn contains(&self, path: &Path) -> bool {
+        self.writable.iter().any(|root| path.starts_with(root))
+    }
+
+    /// Judges a waiting call.
+    pub(super) fn judge(&self, call: Call, notification: &Notification, caller: &Caller) -> Verdict {
+        let attempt = Attempt {
+            bounds: self,
+            caller,
+            args: &notification.args,
+        };
+        match attempt.judge(call) {
+            Ok(verdict) | Err(verdict) => verdict,
+        }
+    }
+
+    /// The refusal of an operation on a path, unless the path may change or is the host's own
+    /// read-only file system's.
+    fn refuse(&self, op: Operation, path: Option<PathBuf>) -> Verdict {
+        match path {
+            Some(path) if !self.contains(&path) && !host_is_read_only(&path) => Verdict::Refuse(Refusal {
+                op,
+                path,
+                errno: self.refusal,
+            }),
+            _ => Verdict::Pass,
+        }
+    }
+}
+
+/// One call being judged.
+struct Attempt<'a> {
+    bounds: &'a Bounds,
+    caller: &'a Caller,
+    args: &'a [u64; 6],
+}
+
+impl Attempt<'_> {
+    fn judge(&self, call: Call) -> Step<Verdict> {
+        match call {
+            Call::Open(path, flags) => self.open(path, self.flags(Some(flags))),
+            Call::OpenHow(path, how) => {
+                let mut flags = [0; 8];
+                seen(self.caller.read(self.arg(how), &mut flags))?;
+                self.open(path, u64::from_ne_bytes(flags))
+            }
+            Call::Creat(path) => {
+                let flags = OFlag::O_CREAT | OFlag::O_WRONLY | OFlag::O_TRUNC;
+                self.open(path, u64::from(flags.bits().cast_unsigned()))
+            }
+            Call::MakeDirectory(path) => self.make(path, Operation::Mkdir),
+            Call::MakeNode(path, _) => self.make(path, Operation::Mknod),
+            Call::MakeLink(path) => self.make(path, Operation::Symlink),
+            Call::Link(old, new, flags) => self.link(old, new, self.flags(flags)),
+            Call::Unlink(path, flags) => self.remove(path, self.flags(flags) & REMOVE_DIRECTORY != 0),
+            Call::RemoveDirectory(path) => self.remove(path, true),
+            Call::Rename(old, new, flags) => self.rename(old, new, self.flags(flags)),
+            Call::Truncate(path) => {
+                let node = there(self.place(path, Final::Follow)?)?;
+                demand(node.kind() == SFlag::S_IFREG && may(&node, AccessFlags::W_OK))?;
+                Ok(self.bounds.refuse(Operation::Truncate, node.path()))
+            }
+            Call::PathMetadata(kind, path, last, flags) => {
+                let flags = self.flags(flags);
+                let node = self.named(path, last, flags)?;
+                self.metadata(kind, &node)
+            }
+            Call::FdMetadata(kind, fd) => self.metadata(kind, &self.descriptor(self.arg(fd))?),
+            Call::Ioctl => {
+                demand(
+                    INODE_REQUESTS
+                        .iter()
+                        .any(|request| u64::from(*request) == self.arg(1) & 0xffff_ffff),
+                )?;
+                self.metadata(Metadata::Flags, &self.descriptor(self.arg(0))?)
+            }
+            Call::Mount(path) => self.mount(path),
+        }
+    }
+
+    fn arg(&self, number: u8) -> u64 {
+        self.args[usize::from(number)]
+    }
+
+    fn flags(&self, argument: Option<u8>) -> u64 {
+        argument.map_or(0, |argument| self.arg(argument) & 0xffff_ffff)
+    }
+
+    fn descriptor(&self, argument: u64) -> Step<Node> {
+        seen(self.caller.descriptor_node(as_descriptor(argument)))
+    }
+
+    fn place(&self, path: PathArg, last: Final) -> Step<Place> {
+        let text = seen(self.caller.text(self.arg(path.text)))?;
+        let from = match path.from {
+            From::Cwd => None,
+            From::Arg(argument) => Some(as_descriptor(self.arg(argument))),
+        };
+        // A path that does not lead anywhere fails by itself. A caller out of sight fails at the
+        // very first step, its memory.
+        self.caller.resolve(from, &text, last).map_err(|_| Verdict::Pass)
+    }
+
+    /// What a path names, or a descriptor alone where the path may be empty or absent.
+    fn named(&self, path: PathArg, last: Final, flags: u64) -> Step<Node> {
+        if let From::Arg(argument) = path.from {
+            let address = self.arg(path.text);
+            if address == 0 || (flags & EMPTY_PATH != 0 && seen(self.caller.text(address))?.is_empty()) {
+                return self.descriptor(self.arg(argument));
+            }
+        }
+        let last = if flags & NO_FOLLOW != 0 { Final::Stay } else { last };
+        there(self.place(path, last)?)
+    }
+
+    fn open(&self, path: PathArg, flags: u64) -> Step<Verdict> {
+        let flags = OFlag::from_bits_truncate(i32::try_from(flags & 0x7fff_ffff).unwrap_or(0));
+        demand(!flags.contains(OFlag::O_PATH))?;
+        let exclusive = flags.contains(OFlag::O_CREAT | OFlag::O_EXCL);
+        let stays = exclusive || flags.contains(OFlag::O_NOFOLLOW);
+        let place = self.place(path, if stays { Final::Stay } else { Final::Follow })?;
+        let Some(node) = &place.node else {
+            demand(flags.contains(OFlag::O_CREAT))?;
+            return self.create(&place, Operation::Create);
+        };
+        if flags.contains(OFlag::O_TMPFILE) {
+            demand(may(node, AccessFlags::W_OK | AccessFlags::X_OK))?;
+            return Ok(self.bounds.refuse(Operation::Create, node.path()));
+        }
+        demand(!exclusive && may(node, AccessFlags::W_OK))?;
+        match node.kind() {
+            SFlag::S_IFREG | SFlag::S_IFIFO => Ok(self.bounds.refuse(Operation::Write, node.path())),
+            SFlag::S_IFCHR | SFlag::S_IFBLK => Ok(self.device(node.path())),
+            _ => Ok(Verdict::Pass),
+        }
+    }
+
+    /// A device may be written only when it is one of the sinks, wherever its node stands.
+    fn device(&self, path: Option<PathBuf>) -> Verdict {
+        match path {
+            Some(path) if SINKS.iter().any(|sink| path.starts_with(sink)) || self.bounds.contains(&path) => {
+                Verdict::Pass
+            }
+            Some(path) => Verdict::Refuse(Refusal {
+                op: Operation::Write,
+                path,
+                errno: Errno::EACCES,
+            }),
+            None => Verdict::Pass,
+        }
+    }
+
+    fn make(&self, path: PathArg, op: Operation) -> Step<Verdict> {
+        let place = self.place(path, Final::Stay)?;
+        demand(place.node.is_none())?;
+        self.create(&place, op)
+    }
+
+    fn create(&self, place: &Place, op: Operation) -> Step<Verdict> {
+        demand(may_change(place))?;
+        Ok(self.bounds.refuse(op, place.path()))
+    }
+
+    fn remove(&self, path: PathArg, directory: bool) -> Step<Verdict> {
+        let place = self.place(path, Final::Stay)?;
+        let node = place.node.as_ref().ok_or(Verdict::Pass)?;
+        demand((node.kind() == SFlag::S_IFDIR) == directory && may_remove(&place, node))?;
+        demand(!directory || is_empty(node))?;
+        Ok(self.bounds.refuse(Operation::Remove, node.path()))
+    }
+
+    fn rename(&self, old: PathArg, new: PathArg, flags: u64) -> Step<Verdict> {
+        let (old, new) = (self.place(old, Final::Stay)?, self.place(new, Final::Stay)?);
+        let node = old.node.as_ref().ok_or(Verdict::Pass)?;
+        demand(may_remove(&old, node) && may_change(&new) && same_device(node, &new))?;
+        demand(flags & NO_REPLACE == 0 || new.node.is_none())?;
+        Ok(self.either(Operation::Rename, &old, &new))
+    }
+
+    fn link(&self, old: PathArg, new: PathArg, flags: u64) -> Step<Verdict> {
+        let last = if flags & FOLLOW != 0 {
+            Final::Follow
+        } else {
+            Final::Stay
+        };
+        let (old, new) = (self.place(old, last)?, self.place(new, Final::Stay)?);
+        let node = old.node.as_ref().ok_or(Verdict::Pass)?;
+        demand(new.node.is_none() && node.kind() != SFlag::S_IFDIR)?;
+        demand(may_change(&new) && same_device(node, &new))?;
+        // proc_sys_fs(5), protected_hardlinks: others' files only if they may be read and written.
+        demand(owns(node) || may(node, AccessFlags::R_OK | AccessFlags::W_OK))?;
+        Ok(self.either(Operation::Link, &old, &new))
+    }
+
+    /// The side of a rename or link that is refused. Between inside and outside it reads as if
+    /// they were two file systems, so that programs copy instead where they can.
+    fn either(&self, op: Operation, old: &Place, new: &Place) -> Verdict {
+        let inside = |place: &Place| place.path().is_some_and(|path| self.bounds.contains(&path));
+        let across = inside(old) != inside(new);
+        let side = if inside(old) { new } else { old };
+        match self.bounds.refuse(op, side.path()) {
+            Verdict::Refuse(refusal) if across => Verdict::Refuse(Refusal {
+                errno: Errno::EXDEV,
+                ..refusal
+            }),
+            other => other,
+        }
+    }
+
+    fn metadata(&self, kind: Metadata, node: &Node) -> Step<Verdict> {
+        let op = match kind {
+            Metadata::Mode => {
+                demand(owns(node))?;
+                Operation::Chmod
+            }
+            Metadata::Owner(user) => {
+                demand(may_give(node, self.arg(user), self.arg(user + 1)))?;
+                Operation::Chown
+            }
+            Metadata::Times(times) => {
+                demand(owns(node) || (self.arg(times) == 0 && may(node, AccessFlags::W_OK)))?;
+                Operation::Utime
+            }
+            Metadata::Attribute(name) => {
+                let name = seen(self.caller.text(self.arg(name)))?;
+                let user = name.starts_with(b"user.") && may(node, AccessFlags::W_OK);
+                let acl = name.starts_with(b"system.posix_acl_") && owns(node);
+                demand(user || acl || is_root())?;
+                Operation::Xattr
+            }
+            Metadata::Flags => {
+                demand(owns(node))?;
+                Operation::Flags
+            }
+        };
+        Ok(self.bounds.refuse(op, node.path()))
+    }
+
+    /// Mounting takes privilege, so without it the refusal is the system's own.
+    fn mount(&self, path: Option<PathArg>) -> Step<Verdict> {
+        demand(is_root())?;
+        let path = match path {
+            Some(path) => self.named(path, Final::Follow, EMPTY_PATH)?.path(),
+            None => None,
+        };
+        let path = path.unwrap_or_else(|| PathBuf::from("/"));
+        Ok(Verdict::Refuse(Refusal {
+            op: Operation::Mount,
+            path,
+            errno: Errno::EPERM,
+        }))
+    }
+}
+
+/// What was read of the caller; a caller that cannot be looked at is said to be so.
+fn seen<T>(read: Result<T, Errno>) -> Step<T> {
+    read.map_err(|errno| match errno {
+        Errno::EPERM | Errno::EACCES => Verdict::Unseen,
+        _ => Verdict::Pass,
+    })
+}
+
+/// Ends the judgement when a condition does not hold that the call fails for by itself.
+fn demand(holds: bool) -> Step<()> {
+    if holds { Ok(()) } else { Err(Verdict::Pass) }
+}
+
+fn there(place: Place) -> Step<Node> {
+    place.node.ok_or(Verdict::Pass)
+}
+
+#[allow(
+    clippy::cast_possible_truncation,
+    reason = "the kernel takes the low half of a descriptor argument"
+)]
+const fn as_descriptor(argument: u64) -> i32 {
+    (argument as u32).cast_signed()
+}
+
+fn is_root() -> bool {
+    geteuid().is_root()
+}
+
+fn owns(node: &Node) -> bool {
+    is_root() || node.stat.st_uid == geteuid().as_raw()
+}
+
+/// Whether mode bits let this user at a file. A read-only mount does not count: it is looked at
+/// after the mode bits, and ours is what is in question.
+fn may(node: &Node, access: AccessFlags) -> bool {
+    matches!(
+        faccessat(&node.fd, c"", access, AtFlags::AT_EACCESS | AtFlags::AT_EMPTY_PATH),
+        Ok(()) | Err(Errno::EROFS)
+    )
+}
+
+/// Whether names in the directory of a place may change.
+fn may_change(place: &Place) -> bool {
+    let access = AccessFlags::W_OK | AccessFlags::X_OK;
+    matches!(
+        faccessat(&place.parent, c"", access, AtFlags::AT_EACCESS | AtFlags::AT_EMPTY_PATH),
+        Ok(()) | Err(Errno::EROFS)
+    )
+}
+
+/// Whether this name may go: from a sticky directory only its owner takes it (inode(7)).
+fn may_remove(place: &Place, node: &Node) -> bool {
+    let sticky = nix::sys::stat::fstat(&place.parent)
+        .is_ok_and(|parent| parent.st_mode & nix::libc::S_ISVTX != 0 && parent.st_uid != geteuid().as_raw());
+    may_change(place) && (!sticky || owns(node))
+}
+
+fn same_device(node: &Node, new: &Place) -> bool {
+    nix::sys::stat::fstat(&new.parent).is_ok_and(|parent| parent.st_dev == node.stat.st_dev)
+}
+
+/// chown(2): only root gives files away; an owner may choose among their own groups.
+fn may_give(node: &Node, user: u64, group: u64) -> bool {
+    let same = |wanted: u64, now: u32| wanted & 0xffff_ffff == 0xffff_ffff || wanted & 0xffff_ffff == u64::from(now);
+    let mine = || {
+        let own = nix::unistd::getegid().as_raw();
+        own == as_descriptor(group).cast_unsigned()
+            || getgroups().is_ok_and(|groups| {
+                groups
+                    .iter()
+                    .any(|g| g.as_raw() == as_descriptor(group).cast_unsigned())
+            })
+    };
+    is_root() || (owns(node) && same(user, node.stat.st_uid) && (same(group, node.stat.st_gid) || mine()))
+}
+
+fn is_empty(node: &Node) -> bool {
+    let listing = nix::dir::Dir::openat(
+        &node.fd,
+        c".",
+        OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+        nix::sys::stat::Mode::empty(),
+    );
+    listing.is_ok_and(|mut listing| listing.iter().take(3).count() <= 2)
+}
+
+/// Whether the host itself has the file system of a path read-only.
+fn host_is_read_only(path: &Path) -> bool {
+    let existing = path.ancestors().find_map(|path| statvfs(path).ok());
+    existing.is_some_and(|about| about.flags().contains(FsFlags::ST_RDONLY))
+}

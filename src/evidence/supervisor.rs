@@ -1,0 +1,128 @@
+//! Answers the calls that wait, and keeps what was refused.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use ringfence_backend::calls::{Call, table};
+use ringfence_backend::{Answer, LaunchPlan, Listener, Notification};
+
+use super::judgement::{Bounds, Refusal, Verdict};
+use super::ledger::{Denial, Ledger};
+use super::resolve::Caller;
+
+/// How many calls are answered before whoever waits for the run gets a turn.
+const AT_ONCE: usize = 64;
+
+/// Watches one run.
+#[derive(Debug)]
+pub(crate) struct Supervisor {
+    listener: Listener,
+    calls: Vec<(i64, Call)>,
+    bounds: Bounds,
+    ledger: Ledger,
+    unseen: u64,
+}
+
+/// What a supervisor has seen of a run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Each kind of denial.
+    pub denials: Vec<Denial>,
+    /// How many more denials there were than are kept.
+    pub omitted: u64,
+    /// How many calls could not be looked at, and were left to the kernel.
+    pub unseen: u64,
+}
+
+impl Supervisor {
+    /// Watches a run of this plan through its listener.
+    pub(crate) fn new(listener: Listener, plan: &LaunchPlan) -> Self {
+        let mut calls = table();
+        calls.sort_unstable_by_key(|(number, _)| *number);
+        Self {
+            listener,
+            calls,
+            bounds: Bounds::new(plan),
+            ledger: Ledger::default(),
+            unseen: 0,
+        }
+    }
+
+    /// What to wait for: readable when a call waits, closed when nobody is left to call.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+
+    /// Answers the calls that wait. False when no process of the run is left.
+    pub(crate) fn serve(&mut self) -> bool {
+        for _ in 0..AT_ONCE {
+            let mut fds = [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
+            if poll(&mut fds, PollTimeout::ZERO) != Ok(1) {
+                return true;
+            }
+            let events = fds[0].revents().unwrap_or(PollFlags::empty());
+            if !events.contains(PollFlags::POLLIN) {
+                return false;
+            }
+            // A caller that was killed meanwhile needs no answer.
+            if let Ok(notification) = self.listener.receive() {
+                self.answer(&notification);
+            }
+        }
+        true
+    }
+
+    fn answer(&mut self, notification: &Notification) {
+        let caller = Caller::new(notification.tid);
+        let call = self
+            .calls
+            .binary_search_by_key(&notification.number, |(number, _)| *number);
+        let verdict = match call {
+            Ok(found) => self.bounds.judge(self.calls[found].1, notification, &caller),
+            Err(_) => Verdict::Pass,
+        };
+        // What was read belongs to this call only if it still waits: a thread id may serve again.
+        if !self.listener.still_waits(notification.id) {
+            return;
+        }
+        match verdict {
+            Verdict::Pass => self.pass(notification.id),
+            Verdict::Unseen => {
+                self.unseen += 1;
+                self.pass(notification.id);
+            }
+            Verdict::Refuse(refusal) => self.refuse(notification.id, &caller, refusal),
+        }
+    }
+
+    /// Lets the kernel decide. A caller that is gone needs no answer.
+    fn pass(&self, id: u64) {
+        let _ = self.listener.answer(id, Answer::Continue);
+    }
+
+    /// The record and the answer are one thing: what is written down is what the caller is told.
+    fn refuse(&mut self, id: u64, caller: &Caller, refusal: Refusal) {
+        let (program, pid) = (caller.program(), caller.process());
+        if self.listener.answer(id, Answer::Fail(refusal.errno)).is_ok() {
+            let Refusal { op, path, errno } = refusal;
+            self.ledger.record(Denial {
+                op,
+                path,
+                program,
+                pid,
+                errno,
+                count: 1,
+            });
+        }
+    }
+
+    /// What was seen.
+    pub(crate) fn finish(self) -> Observed {
+        let (denials, omitted) = self.ledger.finish();
+        Observed {
+            denials,
+            omitted,
+            unseen: self.unseen,
+        }
+    }
+}
