@@ -90,7 +90,7 @@ fn main() {
         .unwrap_or(200_usize)
         .max(3);
     let place = Place::new();
-    let candidates = candidates(&place.workspace());
+    let mut candidates = candidates(&place.workspace());
     println!("{}\n", machine());
 
     let command = ["bash", "-c", "true"];
@@ -100,6 +100,7 @@ fn main() {
     let archive = archive(&place);
     let command = ["tar", "xf", archive.to_str().unwrap()];
     let rounds = (rounds / 10).max(5);
+    candidates.retain(|candidate| candidate.name != READ_ONLY);
     println!("\nwork: untar of {FILES} files ({rounds} rounds, × bare)");
     table(&candidates, rounds, |candidate| {
         let took = candidate.time(&place, &command);
@@ -110,20 +111,18 @@ fn main() {
 
 /// Ringfence, and what else this machine has for the purpose.
 fn candidates(workspace: &Path) -> Vec<Candidate> {
-    let ringfence = env!("CARGO_BIN_EXE_ringfence");
+    let ringfence = |name, mode, evidence| {
+        let program = env!("CARGO_BIN_EXE_ringfence");
+        Candidate::new(name, [program, "run", "--mode", mode, "--evidence", evidence, "--"])
+    };
     let workspace = workspace.to_str().expect("a plain path");
     let mut all = vec![
         Candidate::new("bare", [""; 0]),
         Candidate::new("bare again", [""; 0]),
-        Candidate::new(
-            "ringfence workspace-write",
-            [ringfence, "run", "--mode", "workspace-write", "--"],
-        ),
-        Candidate::new("ringfence read-only", [ringfence, "run", "--mode", "read-only", "--"]),
-        Candidate::new(
-            "ringfence full access",
-            [ringfence, "run", "--mode", "danger-full-access", "--"],
-        ),
+        ringfence("ringfence workspace-write", "workspace-write", "auto"),
+        ringfence("ringfence, denials unwatched", "workspace-write", "off"),
+        ringfence(READ_ONLY, "read-only", "auto"),
+        ringfence("ringfence full access", "danger-full-access", "auto"),
     ];
     let peers = [
         Candidate::new(
@@ -216,6 +215,9 @@ fn spread(values: &mut [f64]) -> [f64; 3] {
 }
 
 const FILES: usize = 4_000;
+
+/// The candidate that cannot unpack anything.
+const READ_ONLY: &str = "ringfence read-only";
 
 /// An archive of many small files, made once.
 fn archive(place: &Place) -> PathBuf {

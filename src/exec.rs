@@ -18,7 +18,7 @@ use std::time::Instant;
 use ringfence_backend::{BackendId, LaunchError, status::Stage};
 
 pub use spec::{
-    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, ExecSpec, Input, MAX_TIMEOUT,
+    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, ExecSpec, Input, MAX_TIMEOUT, new_run_id,
 };
 pub use stop::Abort;
 

@@ -1,7 +1,7 @@
 //! `ringfence run`: resolve, run, report, and the exit status.
 
+use ringfence::exec::new_run_id;
 use ringfence::{Error, ErrorReport, ExecSpec, RunReport, Runner};
-use uuid::Uuid;
 
 use super::args::RunArgs;
 use super::documents::Documents;
@@ -15,7 +15,7 @@ const TIMED_OUT: u8 = 124;
 
 /// Runs a command and returns the exit status of the program.
 pub(crate) fn run(args: &RunArgs) -> u8 {
-    let run_id = Uuid::now_v7().to_string();
+    let run_id = new_run_id();
     let mut documents = Documents::new(args.json);
     // A value that makes no sense is told to whoever is to get the report.
     let outcome = documents

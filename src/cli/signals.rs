@@ -20,6 +20,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use ringfence::{Abort, Error};
+use ringfence_backend::descriptor;
 
 const STOPPING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
@@ -52,9 +53,8 @@ impl StopSignals {
     }
 
     fn try_watch(captured: bool) -> io::Result<Self> {
-        let ignored = ignored_signals(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
         let mut stopping = SigSet::empty();
-        for signal in STOPPING.into_iter().filter(|signal| !contains(ignored, *signal)) {
+        for signal in STOPPING.into_iter().filter(|signal| !descriptor::is_ignored(*signal as i32)) {
             stopping.add(signal);
         }
         let before = SigSet::thread_get_mask()?;
@@ -150,30 +150,9 @@ fn has_terminal() -> bool {
     .is_ok()
 }
 
-/// The set of ignored signals out of the text of /proc/self/status; empty when it is not there.
-fn ignored_signals(status: &str) -> u64 {
-    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
-        .unwrap_or(0)
-}
-
-/// Bit 0 stands for signal 1.
-const fn contains(set: u64, signal: Signal) -> bool {
-    set & (1 << (signal as i32 - 1)) != 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ignored_signals_are_read_from_the_status() {
-        let set = ignored_signals("Name:\tx\nSigBlk:\tffff\nSigIgn:\t0000000000001001\nSigCgt:\t0\n");
-        assert!(contains(set, Signal::SIGHUP), "bit 0 is signal 1");
-        assert!(contains(set, Signal::SIGPIPE), "bit 12 is signal 13");
-        assert!(!contains(set, Signal::SIGINT) && !contains(set, Signal::SIGTERM));
-        assert_eq!(ignored_signals("no such line"), 0);
-    }
 
     #[test]
     fn a_key_pressed_at_a_shared_terminal_is_the_commands_affair() {

@@ -167,13 +167,17 @@ impl Attempt<'_> {
 
     fn place(&self, path: PathArg, last: Final) -> Step<Place> {
         let text = seen(self.caller.text(self.arg(path.text)))?;
+        self.lead(path, &text, last)
+    }
+
+    fn lead(&self, path: PathArg, text: &[u8], last: Final) -> Step<Place> {
         let from = match path.from {
             From::Cwd => None,
             From::Arg(argument) => Some(as_descriptor(self.arg(argument))),
         };
         // A path that does not lead anywhere fails by itself. A caller out of sight fails at the
         // very first step, its memory.
-        self.caller.resolve(from, &text, last).map_err(|_| Verdict::Pass)
+        self.caller.resolve(from, text, last).map_err(|_| Verdict::Pass)
     }
 
     /// What a path names, or a descriptor alone where the path may be empty or absent.
@@ -193,7 +197,10 @@ impl Attempt<'_> {
         demand(!flags.contains(OFlag::O_PATH))?;
         let exclusive = flags.contains(OFlag::O_CREAT | OFlag::O_EXCL);
         let stays = exclusive || flags.contains(OFlag::O_NOFOLLOW);
-        let place = self.place(path, if stays { Final::Stay } else { Final::Follow })?;
+        let text = seen(self.caller.text(self.arg(path.text)))?;
+        // What every shell opens, and what the kernel decides about anyway.
+        demand(!SINKS.iter().any(|sink| sink.as_bytes() == text))?;
+        let place = self.lead(path, &text, if stays { Final::Stay } else { Final::Follow })?;
         let Some(node) = &place.node else {
             demand(flags.contains(OFlag::O_CREAT))?;
             return self.create(&place, Operation::Create);

@@ -10,6 +10,8 @@ use crate::facts::CapturedStream;
 /// How much is read at a time: the capacity of a pipe, once a stream has shown that it is not short.
 const STEP: usize = 64 * 1024;
 const FIRST_STEP: usize = 4 * 1024;
+/// How much is read in one turn, so that a fast writer cannot keep deadlines from being looked at.
+const TURN: u64 = 1024 * 1024;
 
 /// A stream being read, of which the last `cap` bytes are kept.
 #[derive(Debug)]
@@ -38,13 +40,15 @@ impl Stream {
         self.fd.as_ref()
     }
 
-    /// Reads what is there. Whether anything was.
+    /// Reads what is there, up to a turn's worth.
     ///
     /// # Errors
     /// The operating system's.
-    pub(super) fn read_available(&mut self) -> io::Result<bool> {
-        let mut any = false;
-        while let Some(fd) = &self.fd {
+    pub(super) fn read_available(&mut self) -> io::Result<()> {
+        let before = self.total;
+        while let Some(fd) = &self.fd
+            && self.total < before + TURN
+        {
             // Room for one step behind what must be kept; the buffer grows to its full size once.
             let step = if self.total < FIRST_STEP as u64 {
                 FIRST_STEP
@@ -63,14 +67,13 @@ impl Stream {
                 Ok(n) => {
                     self.len += n;
                     self.total += n as u64;
-                    any = true;
                 }
                 Err(Errno::EAGAIN) => break,
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
-        Ok(any)
+        Ok(())
     }
 
     /// The end of the stream as text that begins with a whole character.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringfence_backend::{
-    BackendId, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, SandboxExecutionPolicy, SandboxMode, Temp,
+    BackendId, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, SandboxExecutionPolicy, SandboxMode, Temp, descriptor,
 };
 
 use super::scratch::Scratch;
@@ -88,12 +88,22 @@ pub enum Evidence {
     Off,
 }
 
+/// A name for a run: a UUID of version 7 (RFC 9562), which sorts by time.
+#[must_use]
+pub fn new_run_id() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    // The kernel gives random bytes from early in its boot on; a name need not be a secret.
+    let random = descriptor::random().unwrap_or_default();
+    uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().to_string()
+}
+
 impl ExecRequest {
     /// A captured run of `argv` in the workspace root with an empty environment.
     #[must_use]
     pub fn new(argv: Vec<OsString>, policy: SandboxExecutionPolicy) -> Self {
         Self {
-            run_id: uuid::Uuid::now_v7().to_string(),
+            run_id: new_run_id(),
             argv,
             policy,
             workdir: None,

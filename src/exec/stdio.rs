@@ -4,13 +4,16 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{FileStat, SFlag, fstat, stat};
 use ringfence_backend::StdioKind;
 
 use super::spec::{Capture, Input};
+
+/// Where nothing comes from and everything may go.
+const NULL: &str = "/dev/null";
 
 /// A device that a stream is opened from again, inside the boundary.
 #[derive(Debug)]
@@ -59,9 +62,8 @@ fn pipe() -> Stream {
 }
 
 fn null() -> io::Result<Stream> {
-    let path = Path::new("/dev/null");
-    let about = stat(path)?;
-    device(path.to_owned(), OFlag::O_RDONLY, &about)
+    let about = stat(NULL)?;
+    device(PathBuf::from(NULL), OFlag::O_RDONLY, &about)
 }
 
 /// A stream that the caller hands on.
@@ -92,6 +94,10 @@ fn kind_of(about: &FileStat) -> SFlag {
 /// The name under which a device's descriptor can be opened again, if it has one here.
 fn name_of(fd: BorrowedFd<'_>, about: &FileStat) -> Option<PathBuf> {
     use std::os::fd::AsRawFd;
+    let null = stat(NULL).is_ok_and(|null| null.st_rdev == about.st_rdev);
+    if null {
+        return Some(PathBuf::from(NULL));
+    }
     let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let path = PathBuf::from(nix::fcntl::readlink(link.as_str()).ok()?);
     let there = stat(&path).ok()?;

@@ -19,6 +19,8 @@ use crate::facts::{CapturedStream, Exit};
 
 /// How long a finished command's pipes may stay silent before the result goes out without their end.
 const IDLE: Duration = Duration::from_millis(100);
+/// How long somebody else may go on writing into a finished command's pipes.
+const OTHERS: Duration = Duration::from_millis(500);
 
 /// What came of a command.
 #[derive(Debug)]
@@ -188,16 +190,16 @@ fn exit_of(spawned: &Spawned) -> io::Result<Exit> {
 /// Reads what the command left in its pipes.
 ///
 /// What it wrote itself is there already. Whoever else holds the pipes is ended with the run and
-/// gets a short, silent while to close them.
+/// gets a short while to close them; a longer one only for what the command itself left there.
 fn drain(spawned: &mut Spawned) -> io::Result<()> {
     spawned.stdin = None;
     if spawned.session == Session::Own {
         signal_all(&spawned.process, spawned.session, Signal::SIGKILL);
     }
+    let over = Instant::now() + OTHERS;
     loop {
-        let mut any = false;
         for stream in [&mut spawned.stdout, &mut spawned.stderr].into_iter().flatten() {
-            any |= stream.read_available()?;
+            stream.read_available()?;
         }
         let open: Vec<_> = [&spawned.stdout, &spawned.stderr]
             .into_iter()
@@ -215,7 +217,7 @@ fn drain(spawned: &mut Spawned) -> io::Result<()> {
             Err(Errno::EINTR) => continue,
             other => other?,
         };
-        if ready == 0 && !any {
+        if ready == 0 || Instant::now() >= over {
             return Ok(());
         }
     }

@@ -137,10 +137,21 @@ fn a_report_beside_untouched_streams_goes_to_a_file_or_a_descriptor() {
         let by_name: serde_json::Value = serde_json::from_str(&text(world.outside("report"))).unwrap();
         for document in [by_descriptor, by_name] {
             assert_eq!(document["exitCode"], 0, "{document:#}");
-            assert_eq!(document["sandbox"]["evidence"], "unavailable", "{document:#}");
-            assert!(document["sandbox"]["denied"].is_null(), "{document:#}");
+            assert_eq!(document["sandbox"]["evidence"], "observed", "{document:#}");
+            assert_eq!(document["sandbox"]["denied"], false, "{document:#}");
             assert!(document.get("stdout").is_none(), "{document:#}");
         }
+    });
+}
+
+#[test]
+fn nothing_is_said_of_denials_when_nobody_looks() {
+    for_each_user(|world| {
+        let script = "$BIN run --evidence off --report $OUT/report -c 'echo x > f'";
+        assert_eq!(world.bash(script).status(), 1);
+        let document: serde_json::Value = serde_json::from_str(&text(world.outside("report"))).unwrap();
+        assert_eq!(document["sandbox"]["evidence"], "unavailable", "{document:#}");
+        assert!(document["sandbox"]["denied"].is_null(), "{document:#}");
     });
 }
 

@@ -22,7 +22,7 @@ fn a_command_that_fails_by_itself_is_not_denied_anything() {
     ] {
         Case::new(WorkspaceWrite).shell(script).run_as_each_user(|_, report| {
             report.assert_exit(report.status()).assert_full().assert_denied(false);
-            assert_eq!(report.field("/sandbox/evidence"), "inferred");
+            assert_eq!(report.field("/sandbox/evidence"), "observed");
         });
     }
 }
@@ -40,12 +40,25 @@ fn the_words_of_a_command_prove_nothing_about_the_runner() {
 fn a_death_by_signal_is_the_commands_own_and_no_denial() {
     for (signal, number) in [("SIGKILL", 9), ("SIGTERM", 15), ("SIGSEGV", 11), ("SIGPIPE", 13)] {
         Case::new(WorkspaceWrite)
-            .shell(&format!("echo x > $OUT/x; kill -{number} $$"))
+            .shell(&format!("kill -{number} $$"))
             .run_as_each_user(|_, report| {
                 assert!(report.field("/exitCode").is_null(), "{report}");
                 assert_eq!(report.field("/signal"), signal);
                 assert_eq!(report.status(), 128 + number);
                 report.assert_denied(false);
+            });
+    }
+}
+
+#[test]
+fn nothing_is_inferred_from_a_death_by_signal() {
+    for (evidence, denied) in [("off", false), ("auto", true)] {
+        Case::new(WorkspaceWrite)
+            .options(["--evidence", evidence])
+            .shell("echo x > $OUT/x; kill -9 $$")
+            .run_as_each_user(|_, report| {
+                assert_eq!(report.field("/signal"), "SIGKILL");
+                report.assert_denied(denied);
             });
     }
 }
@@ -366,7 +379,7 @@ fn a_stopped_command_hears_its_deadline() {
 fn a_deadline_ends_the_whole_process_group() {
     Case::new(WorkspaceWrite)
         .options(["--timeout", "300ms"])
-        .shell("(trap '' HUP; sleep 60; echo late > late) & echo $! > pid; wait")
+        .shell("(trap '' TERM HUP; for i in {1..600}; do sleep 0.1; done) & echo $! > pid; wait")
         .run_as_each_user(|world, report| {
             assert_eq!(report.field("/timedOut"), true, "{report}");
             assert!(!alive(world, "pid"), "a process of the run is left");
@@ -388,11 +401,30 @@ fn whoever_holds_the_pipes_does_not_delay_the_result() {
     });
 }
 
-/// Whether the process whose id stands in a file of the workspace still runs.
+#[test]
+fn whoever_goes_on_writing_into_the_pipes_does_not_delay_the_result() {
+    // Out of the group, and busy for half a minute: it writes now and then, or as fast as it can.
+    for writer in ["for i in {1..300}; do echo x; sleep 0.1; done", "timeout 30 yes"] {
+        for_each_user(|world| {
+            let started = Instant::now();
+            let shell = format!("setsid bash -c '{writer}' & sleep 0.2; echo done >&2");
+            let report = Case::new(WorkspaceWrite).shell(&shell).run_in(world);
+            assert!(started.elapsed() < Duration::from_secs(15), "{report}");
+            report.assert_exit(0);
+            assert_eq!(report.field("/timedOut"), false);
+            assert_eq!(report.stderr(), "done\n");
+        });
+    }
+}
+
+/// Whether the process whose id stands in a file of the workspace goes on running.
 fn alive(world: &World, file: &str) -> bool {
-    let pid = text(world.inside(file));
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap_or_default();
-    !stat.is_empty() && !stat.contains(") Z ")
+    let path = format!("/proc/{}/stat", text(world.inside(file)).trim());
+    // A process that was killed takes a moment to end.
+    (0..100).all(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        std::fs::read_to_string(&path).is_ok_and(|stat| !stat.contains(") Z "))
+    })
 }
 
 #[test]

@@ -33,7 +33,8 @@ fn git_clones_a_repository_of_several_hundred_files_with_its_history() {
              for n in {{1..12}}; do echo $n > d$n/f$n; rm d$n/f20; {GIT} commit -qam $n; done"
         ))
         .shell(
-            "set -e; git clone -q $OUT/origin copy; git clone -q file://$OUT/origin other; cd copy; \
+            // Without hard links: linking an object out of the origin would be a change to the origin.
+            "set -e; git clone -q --no-hardlinks $OUT/origin copy; git clone -q file://$OUT/origin other; cd copy; \
              git log --oneline | wc -l; git ls-files | wc -l; git status --porcelain; git fsck",
         )
         .run_as_each_user(|world, report| {
@@ -42,6 +43,21 @@ fn git_clones_a_repository_of_several_hundred_files_with_its_history() {
             assert_eq!(text(world.inside("copy/d3/f3")), "3\n");
             assert_eq!(text(world.inside("other/d3/f3")), "3\n");
             assert_eq!(world.prepare("git -C $OUT/origin status --porcelain"), "");
+        });
+}
+
+#[test]
+fn git_clones_by_copying_where_it_may_not_link() {
+    Case::new(WorkspaceWrite)
+        .setup(&format!(
+            "{GIT} init -q $OUT/origin; cd $OUT/origin; echo a > a; git add a; {GIT} commit -qm one"
+        ))
+        .shell(
+            "git clone -q $OUT/origin copy && git -C copy log --format=%s && find copy/.git/objects -type f -links +1",
+        )
+        .run_as_each_user(|_, report| {
+            report.assert_exit(0).assert_full();
+            assert_eq!(report.stdout(), "one\n", "nothing is linked");
         });
 }
 

@@ -18,11 +18,44 @@ pub fn inherited(number: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Lets the calling process learn of its children's ends, which it cannot when it was started with
-/// SIGCHLD ignored (wait(2)). For a program, at its start; a library's host decides for itself.
-pub fn heed_children() {
-    // SAFETY: the default disposition runs no code of ours.
-    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+/// What a program needs of its process before anything else; a library's host decides for itself.
+///
+/// Ends of children are heard of, which they are not when SIGCHLD was inherited ignored (wait(2)).
+/// A closed reader is an error and no death (SIGPIPE). The standard descriptors are open, so that
+/// no other file ever takes their numbers.
+pub fn prepare_process() {
+    // SAFETY: dispositions that run no code of ours; descriptor numbers; a constant path.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        for number in 0..3 {
+            if libc::fcntl(number, libc::F_GETFD) < 0 {
+                // The lowest free number is this one: those below are open.
+                libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+            }
+        }
+    }
+}
+
+/// Whether the calling process ignores a signal.
+#[must_use]
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: fills a zeroed structure; without a new disposition nothing changes.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &raw mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Random bytes of the kernel's (getrandom(2)).
+///
+/// # Errors
+/// The operating system's, when it has none to give.
+pub fn random<const N: usize>() -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    // SAFETY: fills a live array of the given length. Up to 256 bytes come whole.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
+    if usize::try_from(got) == Ok(N) { Ok(bytes) } else { Err(io::Error::last_os_error()) }
 }
 
 /// How a process ended.

@@ -56,7 +56,7 @@ impl PinnedPath {
         reason = "this is the one room where paths are canonicalised"
     )]
     pub fn open(path: &Path) -> io::Result<Self> {
-        let path = std::fs::canonicalize(path)?;
+        let path = if is_canonical(path) { path.to_owned() } else { std::fs::canonicalize(path)? };
         #[cfg(target_os = "linux")]
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         #[cfg(not(target_os = "linux"))]
@@ -95,6 +95,25 @@ impl PinnedPath {
     pub fn is_within(&self, other: &Self) -> bool {
         self.path.starts_with(&other.path)
     }
+}
+
+/// Whether a path is its own realpath: absolute, in its plainest form, and without a link. One call
+/// to the kernel answers that for most paths; where it cannot, realpath does.
+#[cfg(target_os = "linux")]
+fn is_canonical(path: &Path) -> bool {
+    use nix::fcntl::{AT_FDCWD, OpenHow, ResolveFlag, openat2};
+    use std::os::unix::ffi::OsStrExt;
+    let plain: PathBuf = path.components().collect();
+    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    path.is_absolute()
+        && plain.as_os_str().as_bytes() == path.as_os_str().as_bytes()
+        && !path.components().any(|part| part == std::path::Component::ParentDir)
+        && openat2(AT_FDCWD, path, how).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+const fn is_canonical(_: &Path) -> bool {
+    false
 }
 
 impl AsFd for PinnedPath {

@@ -4,7 +4,7 @@
 //! exec in a process that shares the runner's memory.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_int, c_long, c_uint};
+use std::ffi::{CStr, c_int, c_long, c_uint, c_ulong};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
@@ -131,7 +131,15 @@ pub(crate) fn write_whole(path: &CStr, bytes: &[u8]) -> Result<(), Errno> {
     }
 }
 
-/// Empties the ambient, bounding, effective, permitted and inheritable sets (capabilities(7)).
+/// `SECBIT_NOROOT`, `SECBIT_NO_SETUID_FIXUP`, `SECBIT_NO_CAP_AMBIENT_RAISE`, and the lock of each and
+/// of `SECBIT_KEEP_CAPS` (linux/securebits.h).
+const NO_WAY_BACK: c_ulong = 0xef;
+
+/// Empties the ambient, effective, permitted and inheritable sets, and locks the ways back:
+/// user 0 is nothing special any more (capabilities(7), securebits).
+///
+/// The bounding set stays as it is. It limits what exec may add, and `no_new_privs` already lets
+/// exec add nothing; emptying it takes one call for each capability and 48 µs.
 pub(crate) fn drop_capabilities() -> Result<(), Errno> {
     #[repr(C)]
     struct Header {
@@ -141,13 +149,8 @@ pub(crate) fn drop_capabilities() -> Result<(), Errno> {
     // SAFETY: prctl takes numbers; capset reads a header and two data records of version 3.
     unsafe {
         libc::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-        for capability in 0..64 {
-            // EINVAL ends the kernel's list; EPERM means that there is nothing to drop it with,
-            // and then an empty permitted set and no_new_privs leave nothing to gain.
-            if libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) != 0 {
-                break;
-            }
-        }
+        // EPERM says that there is no privilege to take away in the first place.
+        libc::prctl(libc::PR_SET_SECUREBITS, NO_WAY_BACK, 0, 0, 0);
         let header = Header {
             version: LINUX_CAPABILITY_VERSION_3,
             pid: 0,
