@@ -4,9 +4,11 @@
 //! files wait for a [`Supervisor`], which sees what is refused and answers it itself. The last
 //! resort is the command's own words.
 
+pub(crate) mod accelerator;
 mod dialect;
 mod judgement;
 mod ledger;
+mod patch;
 mod resolve;
 mod supervisor;
 

@@ -18,7 +18,8 @@ use std::time::Instant;
 use ringfence_backend::{BackendId, LaunchError, status::Stage};
 
 pub use spec::{
-    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, ExecSpec, Input, MAX_TIMEOUT, new_run_id,
+    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, ExecSpec, Input, MAX_TIMEOUT,
+    new_run_id,
 };
 pub use stop::Abort;
 
@@ -107,16 +108,18 @@ impl Runner {
         done.map_err(|e| host(std::io::Error::other(e.to_string())))?
     }
 
-    /// Whether a launch failed on the word of a remembered verdict, which is then forgotten.
+    /// Whether a launch failed on what was only remembered: a verdict, which is then forgotten, or
+    /// the accelerator, which the next plan does without.
     fn disproved(&self, spec: &ExecSpec, error: &spawn::SpawnError) -> bool {
-        let boundary = match error {
-            spawn::SpawnError::Prepare(_) => true,
-            spawn::SpawnError::Launch(LaunchError::Failed(failure)) => {
-                !matches!(failure.stage, Stage::Exec | Stage::WorkingDirectory | Stage::Streams)
-            }
+        match error {
+            spawn::SpawnError::Prepare(_) => self.selection.forget(spec.plan().backend),
+            spawn::SpawnError::Launch(LaunchError::Failed(failure)) => match failure.stage {
+                Stage::Accelerator => true,
+                Stage::Exec | Stage::WorkingDirectory | Stage::Streams => false,
+                _ => self.selection.forget(spec.plan().backend),
+            },
             spawn::SpawnError::Launch(_) | spawn::SpawnError::Refused(_) => false,
-        };
-        boundary && self.selection.forget(spec.plan().backend)
+        }
     }
 }
 

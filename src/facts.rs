@@ -220,7 +220,7 @@ impl Serialize for SandboxFacts {
             map.serialize_entry("evidenceReason", why)?;
         }
         if let Denied::Observed(seen) = &self.denied {
-            map.serialize_entry("evidenceSource", "notify")?;
+            map.serialize_entry("evidenceSource", if seen.accelerated { "retry" } else { "notify" })?;
             let listed: Vec<_> = seen
                 .denials
                 .iter()

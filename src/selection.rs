@@ -103,6 +103,11 @@ impl Selection {
         Err(Error::SandboxUnavailable { tried })
     }
 
+    /// The state directory, if this run cannot write it: only then is anything in it believed.
+    pub(crate) fn own_state(&self, policy: &SandboxExecutionPolicy) -> Option<&Path> {
+        self.state_dir.as_deref().filter(|dir| !within_reach(dir, policy))
+    }
+
     fn consider(
         &self,
         backend: &dyn Backend,
@@ -144,7 +149,7 @@ impl Selection {
         if let Some(known) = known.get(&id) {
             return known.probe.clone();
         }
-        let state_dir = self.state_dir.as_deref().filter(|dir| !within_reach(dir, policy));
+        let state_dir = self.own_state(policy);
         let recalled = state_dir.and_then(|dir| verdict::recall(dir, backend));
         let answer = if let Some(host) = recalled {
             Known {

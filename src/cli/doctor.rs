@@ -234,6 +234,7 @@ fn plan(selection: &Selection, mode: SandboxMode) -> Result<ringfence_backend::L
         scratch: None,
         stdio: [StdioKind::Stream, StdioKind::Stream, StdioKind::Stream],
         observe: Observe::No,
+        accelerator: None,
     };
     Ok(selection.choose(&policy, &command, None)?.plan)
 }

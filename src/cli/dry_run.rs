@@ -114,10 +114,24 @@ fn describe(step: &PlanStep) -> String {
             };
             format!("refuse every file effect that Landlock {abi} knows{but}")
         }
-        PlanStep::Seccomp(Observe::No) => "filter the system calls that would get around this".to_owned(),
-        PlanStep::Seccomp(Observe::IfFree | Observe::Required) => {
-            "filter the system calls that would get around this, and watch those that change files".to_owned()
+        PlanStep::Replaced { by, at } => {
+            format!(
+                "show {}, which tells what is refused, in place of {}",
+                shown(by.path()),
+                shown(at)
+            )
         }
+        PlanStep::Seccomp {
+            observe: Observe::No, ..
+        } => "filter the system calls that would get around this".to_owned(),
+        PlanStep::Seccomp { cookie, .. } => format!(
+            "filter the system calls that would get around this, and watch {} that change files",
+            if cookie.is_some() {
+                "the refused ones of those"
+            } else {
+                "those"
+            },
+        ),
         PlanStep::SeccompMetadata => "refuse every system call that changes metadata".to_owned(),
     }
 }

@@ -54,7 +54,10 @@ impl StopSignals {
 
     fn try_watch(captured: bool) -> io::Result<Self> {
         let mut stopping = SigSet::empty();
-        for signal in STOPPING.into_iter().filter(|signal| !descriptor::is_ignored(*signal as i32)) {
+        for signal in STOPPING
+            .into_iter()
+            .filter(|signal| !descriptor::is_ignored(*signal as i32))
+        {
             stopping.add(signal);
         }
         let before = SigSet::thread_get_mask()?;

@@ -21,11 +21,14 @@ pub(crate) struct Supervisor {
     bounds: Bounds,
     ledger: Ledger,
     unseen: u64,
+    accelerated: bool,
 }
 
 /// What a supervisor has seen of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
+    /// Whether only refused calls were looked at, those of programs that use the accelerator.
+    pub accelerated: bool,
     /// Each kind of denial.
     pub denials: Vec<Denial>,
     /// How many more denials there were than are kept.
@@ -45,6 +48,7 @@ impl Supervisor {
             bounds: Bounds::new(plan),
             ledger: Ledger::default(),
             unseen: 0,
+            accelerated: plan.is_accelerated(),
         }
     }
 
@@ -120,6 +124,7 @@ impl Supervisor {
     pub(crate) fn finish(self) -> Observed {
         let (denials, omitted) = self.ledger.finish();
         Observed {
+            accelerated: self.accelerated,
             denials,
             omitted,
             unseen: self.unseen,

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringfence_backend::{
-    BackendId, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, SandboxExecutionPolicy, SandboxMode, Temp, descriptor,
+    BackendId, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, SandboxExecutionPolicy, SandboxMode, Temp,
+    descriptor,
 };
 
 use super::scratch::Scratch;
 use super::{env, lookup, stdio, too_large};
 use crate::error::Error;
+use crate::evidence::accelerator;
 use crate::selection::Selection;
 
 /// How many bytes of each captured stream are kept, unless asked otherwise.
@@ -79,10 +81,11 @@ pub struct ExecRequest {
 /// How denials are to be known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Evidence {
-    /// By the best source that is free.
+    /// By watching the calls, if nobody else does; in `workspace-write` with the accelerator, which
+    /// is exact for every program that does not set out to hide its own refused attempts.
     #[default]
     Auto,
-    /// By watching the calls themselves, or the command does not run.
+    /// By watching every call, without the accelerator, or the command does not run.
     Strict,
     /// By the command's own words alone.
     Off,
@@ -91,11 +94,15 @@ pub enum Evidence {
 /// A name for a run: a UUID of version 7 (RFC 9562), which sorts by time.
 #[must_use]
 pub fn new_run_id() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
     let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
     // The kernel gives random bytes from early in its boot on; a name need not be a secret.
     let random = descriptor::random().unwrap_or_default();
-    uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid().to_string()
+    uuid::Builder::from_unix_timestamp_millis(millis, &random)
+        .into_uuid()
+        .to_string()
 }
 
 impl ExecRequest {
@@ -217,6 +224,7 @@ impl ExecSpec {
 
     /// Chooses a backend once more, after the first choice has proved wrong.
     pub(super) fn plan_again(&mut self, selection: &Selection) -> Result<(), Error> {
+        self.command.accelerator = None;
         self.plan = selection.choose(&self.policy, &self.command, self.backend)?.plan;
         Ok(())
     }
@@ -252,7 +260,11 @@ pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<Exe
     })?;
     let program = request.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
     let candidates = lookup::candidates(program, &environment);
+    let accelerated = request.evidence == Evidence::Auto && request.policy.mode() == SandboxMode::WorkspaceWrite;
+    let own_state = selection.own_state(&request.policy).filter(|_| accelerated);
     let command = CommandSpec {
+        // Without one every call that changes files waits: slower, and as exact.
+        accelerator: own_state.and_then(|dir| accelerator::find(dir).ok()),
         argv: request.argv,
         env: environment,
         workdir,

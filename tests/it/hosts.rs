@@ -80,6 +80,24 @@ fn a_run_inside_a_run_says_what_its_own_boundary_leaves_open() {
         });
 }
 
+#[test]
+fn a_verdict_that_the_inner_run_cannot_forget_does_not_stop_it() {
+    for_each_user(|world| {
+        // The state directory is where it ordinarily is: the inner run sees the verdict of the outer one.
+        let case = Case::new(WorkspaceWrite).env("RINGFENCE_STATE_DIR", "");
+        case.clone().argv(["true"]).run_in(world).assert_exit(0).assert_full();
+        assert!(
+            world.home().join(".local/state/ringfence").is_dir(),
+            "nothing was remembered"
+        );
+        let inner = "\"$BIN\" run --json -m workspace-write -c 'echo in > in' > inner";
+        case.shell(inner).run_in(world).assert_exit(0);
+        let inner: serde_json::Value = serde_json::from_str(&text(world.inside("inner"))).unwrap();
+        assert_eq!(inner["sandbox"]["enforcement"], "partial", "{inner:#}");
+        assert_eq!(text(world.inside("in")), "in\n");
+    });
+}
+
 // --- containers -------------------------------------------------------------------------------
 
 #[test]
@@ -299,6 +317,27 @@ fn a_partial_verdict_is_not_remembered_as_if_it_were_the_hosts() {
 }
 
 #[test]
+fn a_verdict_of_the_hosts_is_not_taken_for_a_containers() {
+    for_each_user(|world| {
+        world.prepare(KEEP);
+        let case = Case::new(WorkspaceWrite).shell(ATTACK);
+        case.run_in(world).assert_exit(0).assert_full();
+        // A container may share the state directory, and may be unable to write it.
+        let state = world.state().into_os_string();
+        let bind = ["--ro-bind".into(), state.clone(), state, "--".into()];
+        let closed = CONTAINER[..8].iter().map(Into::into).chain(bind);
+        for container in [
+            closed.collect::<Vec<std::ffi::OsString>>(),
+            CONTAINER.map(Into::into).to_vec(),
+        ] {
+            let report = case.clone().inside(container).run_in(world);
+            report.assert_exit(0).assert_partial(&["metadata"]);
+            assert_content_is_kept(world);
+        }
+    });
+}
+
+#[test]
 fn a_forged_verdict_in_the_state_directory_is_not_believed_over_the_kernel() {
     for_each_user(|world| {
         world.prepare(KEEP);
@@ -307,7 +346,7 @@ fn a_forged_verdict_in_the_state_directory_is_not_believed_over_the_kernel() {
         // Whatever stands in the files, nothing but a whole boundary is called full.
         for junk in ["", "{", "null", "full", "\u{0}\u{0}"] {
             world.prepare(&format!(
-                "find $RINGFENCE_STATE_DIR -type f | while read f; do printf '%s' '{}' > $f; done",
+                "find $RINGFENCE_STATE_DIR -type f | while read f; do chmod u+w $f; printf '%s' '{}' > $f; done",
                 junk.replace('\0', "")
             ));
             case.run_in(world).assert_exit(0).assert_full();

@@ -107,6 +107,7 @@ const fn at(directory: u8, text: u8) -> PathArg {
 /// `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR` (linux/fs.h).
 pub const INODE_REQUESTS: [u32; 4] = [0x4008_6602, 0x4004_6602, 0x4008_7602, 0x401c_5820];
 
+#[allow(clippy::too_many_lines, reason = "one row a call")]
 /// Every call that changes files, by number.
 #[must_use]
 pub fn table() -> Vec<(c_long, Call)> {

@@ -55,7 +55,11 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     // SAFETY: fills a live array of the given length. Up to 256 bytes come whole.
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
-    if usize::try_from(got) == Ok(N) { Ok(bytes) } else { Err(io::Error::last_os_error()) }
+    if usize::try_from(got) == Ok(N) {
+        Ok(bytes)
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// How a process ended.

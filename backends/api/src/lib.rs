@@ -33,5 +33,5 @@ pub use launch::{Attempt, ChildStdio, ExecImage, ImageError, Launch, LaunchError
 pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};
 pub use pinned::{FileId, PinnedPath, WorkspaceRoot};
-pub use plan::{CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, StdioKind};
+pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, StdioKind};
 pub use policy::{PolicyParts, PolicyShape, Require, SandboxExecutionPolicy, Temp};

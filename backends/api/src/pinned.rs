@@ -56,7 +56,11 @@ impl PinnedPath {
         reason = "this is the one room where paths are canonicalised"
     )]
     pub fn open(path: &Path) -> io::Result<Self> {
-        let path = if is_canonical(path) { path.to_owned() } else { std::fs::canonicalize(path)? };
+        let path = if is_canonical(path) {
+            path.to_owned()
+        } else {
+            std::fs::canonicalize(path)?
+        };
         #[cfg(target_os = "linux")]
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         #[cfg(not(target_os = "linux"))]
@@ -104,7 +108,9 @@ fn is_canonical(path: &Path) -> bool {
     use nix::fcntl::{AT_FDCWD, OpenHow, ResolveFlag, openat2};
     use std::os::unix::ffi::OsStrExt;
     let plain: PathBuf = path.components().collect();
-    let how = OpenHow::new().flags(OFlag::O_PATH | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    let how = OpenHow::new()
+        .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     path.is_absolute()
         && plain.as_os_str().as_bytes() == path.as_os_str().as_bytes()
         && !path.components().any(|part| part == std::path::Component::ParentDir)

@@ -43,6 +43,19 @@ pub struct CommandSpec {
     pub stdio: [StdioKind; 3],
     /// Whether denials are to be observed.
     pub observe: Observe,
+    /// What makes observing cheap, when there is such a thing for this run.
+    pub accelerator: Option<Accelerator>,
+}
+
+/// A copy of the host's C library whose calls carry a cookie, so that only the refused ones wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accelerator {
+    /// The copy.
+    pub copy: PinnedPath,
+    /// The library in whose place it is shown.
+    pub library: PathBuf,
+    /// What its calls carry in the sixth argument.
+    pub cookie: u64,
 }
 
 /// One grant of a Landlock ruleset.
@@ -81,9 +94,20 @@ pub enum PlanStep {
         /// The grants.
         rules: Vec<LandlockRule>,
     },
-    /// The short system call filter that every confined run has, and whether it makes the calls
-    /// that change files wait for the runner.
-    Seccomp(Observe),
+    /// A file shown in place of another, which stays as it is.
+    Replaced {
+        /// What is shown, read-only.
+        by: PinnedPath,
+        /// In whose place.
+        at: PathBuf,
+    },
+    /// The short system call filter that every confined run has.
+    Seccomp {
+        /// Whether it makes the calls that change files wait for the runner.
+        observe: Observe,
+        /// What a call carries in its sixth argument that need not wait.
+        cookie: Option<u64>,
+    },
     /// `EROFS` for every call that changes metadata.
     SeccompMetadata,
 }
@@ -117,6 +141,14 @@ impl LaunchPlan {
                 .collect(),
             _ => Vec::new(),
         })
+    }
+
+    /// Whether only refused calls wait, those of programs that use the accelerator.
+    #[must_use]
+    pub fn is_accelerated(&self) -> bool {
+        self.steps
+            .iter()
+            .any(|step| matches!(step, PlanStep::Seccomp { cookie: Some(_), .. }))
     }
 
     /// Whether everything else is on read-only mounts, so that a refusal reads `EROFS`.

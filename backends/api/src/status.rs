@@ -20,6 +20,8 @@ pub enum Stage {
     Mounts,
     /// A writable root that could not be kept writable, or is no longer what it was.
     WritableRoot,
+    /// The accelerator could not be put in its place.
+    Accelerator,
     /// The working directory is no longer what it was, or cannot be entered.
     WorkingDirectory,
     /// Standard streams.
@@ -39,13 +41,14 @@ pub enum Stage {
 }
 
 impl Stage {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::Namespaces,
         Self::Parent,
         Self::Session,
         Self::UserMap,
         Self::Mounts,
         Self::WritableRoot,
+        Self::Accelerator,
         Self::WorkingDirectory,
         Self::Streams,
         Self::Descriptors,
@@ -66,6 +69,7 @@ impl Stage {
             Self::UserMap => "map the caller into a user namespace",
             Self::Mounts => "make the mounts read-only",
             Self::WritableRoot => "keep a writable root writable",
+            Self::Accelerator => "show the copy of the C library",
             Self::WorkingDirectory => "enter the working directory",
             Self::Streams => "set up the standard streams",
             Self::Descriptors => "close inherited descriptors",

@@ -32,6 +32,7 @@ pub(crate) struct LandlockBoundary {
     maps: Option<(Vec<u8>, Vec<u8>)>,
     mounts: bool,
     trees: Vec<Tree>,
+    replaced: Option<Tree>,
     ruleset: Option<Arc<OwnedFd>>,
     filters: Vec<Program>,
     observed: Option<Observed>,
@@ -85,13 +86,24 @@ impl LandlockBoundary {
                 // Part of `confine`, for every plan of this backend.
                 PlanStep::DropCapabilities => {}
                 PlanStep::Landlock { abi, rules } => boundary.ruleset = Some(rulesets.get(*abi, rules)?),
-                PlanStep::Seccomp(Observe::No) => boundary.filters.push(filter::base().map_err(too_long)?),
-                PlanStep::Seccomp(observe) => {
+                PlanStep::Replaced { by, at } => {
+                    boundary.replaced = Some(Tree {
+                        from: c_path(by.path())?,
+                        id: by.id(),
+                        at: c_path(at)?,
+                    });
+                }
+                PlanStep::Seccomp {
+                    observe: Observe::No, ..
+                } => {
+                    boundary.filters.push(filter::base().map_err(too_long)?);
+                }
+                PlanStep::Seccomp { observe, cookie } => {
                     let instead = match observe {
                         Observe::Required => None,
                         _ => Some(filter::base().map_err(too_long)?),
                     };
-                    let program = filter::observing().map_err(too_long)?;
+                    let program = filter::observing(*cookie).map_err(too_long)?;
                     boundary.observed = Some(Observed { program, instead });
                 }
                 PlanStep::SeccompMetadata => boundary.filters.push(filter::metadata().map_err(|e| PrepareError {
@@ -117,14 +129,7 @@ impl LandlockBoundary {
         kernel::make_all_private().map_err(at(Stage::Mounts))?;
         let mut taken = [None::<ChildFd>; MOST_TREES];
         for (slot, tree) in taken.iter_mut().zip(&self.trees) {
-            let fd = kernel::clone_tree(&tree.from).map_err(at(Stage::WritableRoot))?;
-            if kernel::identity(fd).map_err(at(Stage::WritableRoot))? != tree.id {
-                return Err(Failure {
-                    stage: Stage::WritableRoot,
-                    errno: Errno::ESTALE as i32,
-                });
-            }
-            *slot = Some(fd);
+            *slot = Some(take(tree, Stage::WritableRoot)?);
         }
         kernel::make_all_read_only().map_err(at(Stage::Mounts))?;
         for (slot, tree) in taken.iter().zip(&self.trees) {
@@ -132,7 +137,24 @@ impl LandlockBoundary {
                 kernel::attach_tree(*fd, &tree.at).map_err(at(Stage::WritableRoot))?;
             }
         }
+        // Taken from what is read-only by now, so that it stays so.
+        if let Some(tree) = &self.replaced {
+            kernel::attach_tree(take(tree, Stage::Accelerator)?, &tree.at).map_err(at(Stage::Accelerator))?;
+        }
         Ok(())
+    }
+}
+
+/// A detached copy of a tree, if it still is what the runner pinned.
+fn take(tree: &Tree, stage: Stage) -> Result<ChildFd, Failure> {
+    let fd = kernel::clone_tree(&tree.from).map_err(at(stage))?;
+    if kernel::identity(fd).map_err(at(stage))? == tree.id {
+        Ok(fd)
+    } else {
+        Err(Failure {
+            stage,
+            errno: Errno::ESTALE as i32,
+        })
     }
 }
 

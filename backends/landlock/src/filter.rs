@@ -54,7 +54,10 @@ enum Outcome {
     Allow,
     Eperm,
     Enosys,
+    /// Wait, unless the call carries the cookie.
     Notify,
+    /// Wait for the runner.
+    Wait,
     /// Notify when the flags in this argument open for a change.
     OpenFlags(u8),
     /// ioctl(2), by its request.
@@ -67,14 +70,15 @@ enum Outcome {
 /// # Errors
 /// [`TooLong`], which would be a fault of the tables.
 pub(crate) fn base() -> Result<Program, TooLong> {
-    assemble(&refusals())
+    assemble(&refusals(), None)
 }
 
-/// The same, and every call that changes files waits for the runner.
+/// The same, and every call that changes files waits for the runner, unless it carries the cookie
+/// in its sixth argument, which none of them uses.
 ///
 /// # Errors
 /// [`TooLong`], which would be a fault of the tables.
-pub(crate) fn observing() -> Result<Program, TooLong> {
+pub(crate) fn observing(cookie: Option<u64>) -> Result<Program, TooLong> {
     let mut outcomes = refusals();
     for (call, kind) in calls::table() {
         let outcome = match kind {
@@ -84,7 +88,7 @@ pub(crate) fn observing() -> Result<Program, TooLong> {
         };
         outcomes.insert(number(call), outcome);
     }
-    assemble(&outcomes)
+    assemble(&outcomes, cookie)
 }
 
 fn refusals() -> BTreeMap<u32, Outcome> {
@@ -110,7 +114,7 @@ enum Line {
 /// The kernel runs a new filter once for every call number there is, to learn which it always
 /// allows. So the calls are found by a search tree: it has more instructions than a list and is
 /// installed in half the time (docs/adr/0002-layers.md).
-fn assemble(outcomes: &BTreeMap<u32, Outcome>) -> Result<Program, TooLong> {
+fn assemble(outcomes: &BTreeMap<u32, Outcome>, cookie: Option<u64>) -> Result<Program, TooLong> {
     let mut lines = vec![
         Line::Plain(LOAD, ARCHITECTURE),
         Line::Ahead(JUMP_EQUAL, ARCH, 1),
@@ -142,11 +146,19 @@ fn assemble(outcomes: &BTreeMap<u32, Outcome>) -> Result<Program, TooLong> {
         lines.push(Line::To(JUMP_SET, OPENS_FOR_CHANGE, Outcome::Notify));
         lines.push(Line::To(JUMP, 0, Outcome::Allow));
     }
+    place(Outcome::Notify, lines.len());
+    if let Some([low, high]) = cookie.map(halves) {
+        lines.push(Line::Plain(LOAD, ARGUMENTS + 5 * 8));
+        lines.push(Line::Ahead(JUMP_EQUAL, low, 1));
+        lines.push(Line::To(JUMP, 0, Outcome::Wait));
+        lines.push(Line::Plain(LOAD, ARGUMENTS + 5 * 8 + 4));
+        lines.push(Line::To(JUMP_EQUAL, high, Outcome::Allow));
+    }
     for (outcome, action) in [
+        (Outcome::Wait, libc::SECCOMP_RET_USER_NOTIF),
         (Outcome::Allow, libc::SECCOMP_RET_ALLOW),
         (Outcome::Eperm, libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned()),
         (Outcome::Enosys, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned()),
-        (Outcome::Notify, libc::SECCOMP_RET_USER_NOTIF),
     ] {
         place(outcome, lines.len());
         lines.push(Line::Plain(RETURN, action));
@@ -190,6 +202,12 @@ fn search(calls: &[(u32, Outcome)], lines: &mut Vec<Line>) {
         );
         lines.push(Line::To(JUMP, 0, Outcome::Allow));
     }
+}
+
+/// The halves of a number as `struct seccomp_data` has them: little-endian, as every architecture here.
+#[allow(clippy::cast_possible_truncation, reason = "each half is taken for itself")]
+const fn halves(number: u64) -> [u32; 2] {
+    [number as u32, (number >> 32) as u32]
 }
 
 fn short(distance: usize) -> Result<u8, TooLong> {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use ringfence_backend::{
-    BackendId, CommandSpec, Coverage, Door, Effect, HostSupport, LandlockRule, LaunchPlan, PlanError, PlanStep,
-    SandboxExecutionPolicy, SandboxMode, StdioKind,
+    Accelerator, BackendId, CommandSpec, Coverage, Door, Effect, HostSupport, LandlockRule, LaunchPlan, Observe,
+    PlanError, PlanStep, SandboxExecutionPolicy, SandboxMode, StdioKind,
 };
 
 /// Device nodes that change no file of the host.
@@ -47,12 +47,23 @@ pub(crate) fn plan(
             }
         }
     }
+    let accelerator = command.accelerator.as_ref().filter(|_| command.observe != Observe::No);
+    let accelerator = accelerator.filter(|_| steps.contains(&PlanStep::ReadOnlyMounts));
+    if let Some(Accelerator { copy, library, .. }) = accelerator {
+        steps.push(PlanStep::Replaced {
+            by: copy.clone(),
+            at: library.clone(),
+        });
+    }
     steps.push(PlanStep::DropCapabilities);
     steps.push(PlanStep::Landlock {
         abi: host.landlock_abi,
         rules: rules(policy, command),
     });
-    steps.push(PlanStep::Seccomp(command.observe));
+    steps.push(PlanStep::Seccomp {
+        observe: command.observe,
+        cookie: accelerator.map(|it| it.cookie),
+    });
     if metadata_filter {
         steps.push(PlanStep::SeccompMetadata);
     }

@@ -114,7 +114,10 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
     }
     steps.push(PlanStep::DropCapabilities);
     steps.push(PlanStep::Landlock { abi, rules: Vec::new() });
-    steps.push(PlanStep::Seccomp(Observe::No));
+    steps.push(PlanStep::Seccomp {
+        observe: Observe::No,
+        cookie: None,
+    });
     if !mounts {
         steps.push(PlanStep::SeccompMetadata);
     }

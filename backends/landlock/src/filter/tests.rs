@@ -4,6 +4,10 @@ const NONE: [u32; 3] = [0; 3];
 
 /// Runs a filter as the kernel would, for the instructions that occur in it.
 fn verdict(program: &[sock_filter], arch: u32, nr: u32, args: [u32; 3]) -> u32 {
+    with_cookie(program, arch, nr, args, 0)
+}
+
+fn with_cookie(program: &[sock_filter], arch: u32, nr: u32, args: [u32; 3], sixth: u64) -> u32 {
     let mut accumulator = 0;
     let mut at = 0;
     loop {
@@ -15,6 +19,8 @@ fn verdict(program: &[sock_filter], arch: u32, nr: u32, args: [u32; 3]) -> u32 {
                 accumulator = match i.k {
                     NR => nr,
                     ARCHITECTURE => arch,
+                    56 => halves(sixth)[0],
+                    60 => halves(sixth)[1],
                     argument => args[(argument - ARGUMENTS) as usize / 8],
                 };
             }
@@ -85,7 +91,7 @@ fn ordinary_calls_pass_the_base_filter() {
 
 #[test]
 fn the_filters_stay_short() {
-    assert!(observing().unwrap().len() <= 180);
+    assert!(observing(None).unwrap().len() <= 180);
 }
 
 #[test]
@@ -120,7 +126,7 @@ fn every_metadata_call_is_refused_in_the_fallback() {
 
 #[test]
 fn every_call_that_changes_files_waits_when_observed() {
-    let observing = observing().unwrap();
+    let observing = observing(None).unwrap();
     for (call, kind) in calls::table() {
         let args = match kind {
             Call::Open(_, 1) => [0, libc::O_WRONLY.cast_unsigned(), 0],
@@ -145,7 +151,7 @@ fn every_call_that_changes_files_waits_when_observed() {
 
 #[test]
 fn reading_does_not_wait_when_observed() {
-    let observing = observing().unwrap();
+    let observing = observing(None).unwrap();
     for opening in [0, libc::O_DIRECTORY | libc::O_CLOEXEC, libc::O_NOFOLLOW] {
         let args = [0, 0, opening.cast_unsigned()];
         assert_eq!(
@@ -170,11 +176,27 @@ fn reading_does_not_wait_when_observed() {
 
 #[test]
 fn what_the_base_filter_refuses_is_refused_when_observed() {
-    let (base, observing) = (base().unwrap(), observing().unwrap());
+    let (base, observing) = (base().unwrap(), observing(None).unwrap());
     for call in REFUSED.into_iter().chain([libc::SYS_io_uring_setup]) {
         assert_eq!(
             verdict(&base, ARCH, number(call), NONE),
             verdict(&observing, ARCH, number(call), NONE)
         );
     }
+}
+
+#[test]
+fn a_call_with_the_cookie_does_not_wait_and_every_other_does() {
+    const COOKIE: u64 = 0x1122_3344_5566_7788;
+    let observing = observing(Some(COOKIE)).unwrap();
+    let writes = [0, 0, libc::O_WRONLY.cast_unsigned()];
+    for call in [libc::SYS_openat, libc::SYS_mkdirat, libc::SYS_fchmod] {
+        let judged = |sixth| with_cookie(&observing, ARCH, number(call), writes, sixth);
+        assert_eq!(judged(COOKIE), libc::SECCOMP_RET_ALLOW);
+        for other in [0, COOKIE ^ 1, COOKIE ^ (1 << 40), u64::MAX - 29] {
+            assert_eq!(judged(other), libc::SECCOMP_RET_USER_NOTIF, "{other:#x}");
+        }
+    }
+    let refused = with_cookie(&observing, ARCH, number(libc::SYS_keyctl), NONE, COOKIE);
+    assert_eq!(refused, errno(libc::EPERM), "the cookie opens nothing");
 }
