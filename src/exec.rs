@@ -24,7 +24,7 @@ pub use spec::{
 pub use stop::Abort;
 
 use crate::error::{Error, MAX_STRING};
-use crate::evidence::{self, Observation};
+use crate::evidence::{self, Denial, Observation};
 use crate::facts::{Containment, Loosening, RunReport, SandboxFacts};
 use crate::selection::Selection;
 use spawn::Spawned;
@@ -72,6 +72,20 @@ impl Runner {
     /// # Errors
     /// The command could not run at all.
     pub fn run_blocking(&self, spec: ExecSpec, abort: &Abort) -> Result<RunReport, Error> {
+        self.run_watched(spec, abort, &mut |_| {})
+    }
+
+    /// The same, and tells what happens while the command runs. The command's calls wait while
+    /// `tell` does, so it should be quick.
+    ///
+    /// # Errors
+    /// The command could not run at all.
+    pub fn run_watched(
+        &self,
+        spec: ExecSpec,
+        abort: &Abort,
+        tell: &mut dyn FnMut(Event<'_>),
+    ) -> Result<RunReport, Error> {
         if abort.requested() {
             return Err(Error::Host {
                 doing: "the run was aborted before it started",
@@ -88,7 +102,8 @@ impl Runner {
             other => other,
         };
         let spawned = spawned.map_err(|error| refusal(&spec, error))?;
-        report(&spec, spawned, started, abort)
+        tell(Event::Started(&spec));
+        report(&spec, spawned, started, abort, tell)
     }
 
     /// Runs a command to its end; dropping the future aborts it.
@@ -131,6 +146,15 @@ impl Drop for AbortOnDrop {
     }
 }
 
+/// What happens while a command runs.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// The command runs, confined as its plan says.
+    Started(&'a ExecSpec),
+    /// The first denial of its kind, and what its smallest loosening depends on.
+    Denied(&'a Denial, &'a Loosening),
+}
+
 /// A launch that failed, as the caller's error.
 fn refusal(spec: &ExecSpec, error: spawn::SpawnError) -> Error {
     let backend: BackendId = spec.plan().backend;
@@ -153,8 +177,19 @@ fn refusal(spec: &ExecSpec, error: spawn::SpawnError) -> Error {
 }
 
 /// Waits for the command and puts the facts together.
-fn report(spec: &ExecSpec, spawned: Spawned, started: Instant, abort: &Abort) -> Result<RunReport, Error> {
-    let ended = wait::wait(spawned, spec, abort).map_err(|source| Error::Host {
+fn report(
+    spec: &ExecSpec,
+    spawned: Spawned,
+    started: Instant,
+    abort: &Abort,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<RunReport, Error> {
+    let loosening = Loosening {
+        mode: spec.policy().mode(),
+        workspace_root: spec.policy().workspace_root().path().to_owned(),
+    };
+    let mut denied = |denial: &Denial| tell(Event::Denied(denial, &loosening));
+    let ended = wait::wait(spawned, spec, abort, &mut denied).map_err(|source| Error::Host {
         doing: "lost sight of the command",
         source,
     })?;
@@ -175,10 +210,7 @@ fn report(spec: &ExecSpec, spawned: Spawned, started: Instant, abort: &Abort) ->
         not_confined: spec.plan().not_confined.clone(),
         survivors: None,
         containment: Containment::ProcessGroup,
-        loosening: Loosening {
-            mode: spec.policy().mode(),
-            workspace_root: spec.policy().workspace_root().path().to_owned(),
-        },
+        loosening,
     };
     Ok(RunReport {
         run_id: spec.run_id().to_owned(),

@@ -269,8 +269,9 @@ impl Serialize for RunReport {
     }
 }
 
-/// One denial, with the smallest change that would have allowed it.
-struct DenialEntry<'a>(&'a Denial, &'a Loosening);
+/// One denial as a report lists it, with the smallest change that would have allowed it.
+#[derive(Debug)]
+pub struct DenialEntry<'a>(pub &'a Denial, pub &'a Loosening);
 
 impl Serialize for DenialEntry<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

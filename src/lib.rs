@@ -19,7 +19,7 @@ pub mod profile;
 pub mod selection;
 
 pub use error::{Error, ErrorCode, ErrorReport};
-pub use exec::{Abort, Capture, Evidence, ExecRequest, ExecSpec, Input, Runner};
+pub use exec::{Abort, Capture, Event, Evidence, ExecRequest, ExecSpec, Input, Runner};
 pub use facts::{Denied, Exit, RunReport, SandboxFacts};
 pub use policy::{Deployment, PolicyError, SessionPolicy, Surroundings, resolve};
 pub use ringfence_backend::{

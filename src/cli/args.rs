@@ -117,6 +117,9 @@ pub(crate) struct RunArgs {
     /// Write the JSON report to the open descriptor N as well
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) report_fd: Option<i32>,
+    /// Tell what happens, while it does, as lines of JSON on the open descriptor N
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(0..))]
+    pub(crate) events_fd: Option<i32>,
     /// Show what would be done, and run nothing
     #[arg(long)]
     pub(crate) dry_run: bool,

@@ -1,8 +1,11 @@
-//! Where the one-line documents go: stdout with `--json`, and the file or descriptor asked for.
+//! Where the one-line documents go: stdout with `--json`, the file or descriptor asked for, and the
+//! stream of events.
 
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use ringfence::Error;
@@ -15,6 +18,7 @@ use super::render;
 pub(crate) struct Documents {
     stdout: bool,
     others: Vec<(String, File)>,
+    events: Option<File>,
 }
 
 impl Documents {
@@ -23,6 +27,7 @@ impl Documents {
         Self {
             stdout,
             others: Vec::new(),
+            events: None,
         }
     }
 
@@ -38,22 +43,40 @@ impl Documents {
     /// [`Error::Input`] that names the option.
     pub(crate) fn open(&mut self, args: &RunArgs) -> Result<(), Error> {
         if let Some(path) = &args.report {
-            let file =
-                File::create(path).map_err(|e| refused("--report", path, &e, "name a file that you may write"))?;
+            let hint = "name a file that you may write, and not a link to one";
+            let file = create(path).map_err(|e| refused("--report", path, &e, hint))?;
             self.others.push((format!("--report {}", path.display()), file));
         }
         if let Some(number) = args.report_fd {
-            let file = inherited(number).map_err(|e| {
-                refused(
-                    "--report-fd",
-                    number.to_string(),
-                    &e,
-                    "open it for writing first, as in `--report-fd 3 3>report.json`",
-                )
-            })?;
-            self.others.push((format!("--report-fd {number}"), file));
+            self.others
+                .push((format!("--report-fd {number}"), open_descriptor("--report-fd", number)?));
+        }
+        if let Some(number) = args.events_fd {
+            self.events = Some(open_descriptor("--events-fd", number)?);
         }
         Ok(())
+    }
+
+    /// Tells an event, one line, to whoever follows the run. A reader that is gone is told nothing
+    /// more, and the run goes on.
+    pub(crate) fn event(&mut self, name: &'static str, document: &impl Serialize) {
+        #[derive(Serialize)]
+        struct Named<'a, T> {
+            event: &'static str,
+            #[serde(flatten)]
+            document: &'a T,
+        }
+        let Some(file) = &mut self.events else { return };
+        let written = serde_json::to_vec(&Named { event: name, document })
+            .map_err(io::Error::other)
+            .and_then(|mut line| {
+                line.push(b'\n');
+                file.write_all(&line)
+            });
+        if let Err(error) = written {
+            render::trouble(&format!("events could not be told any further: {error}"));
+            self.events = None;
+        }
     }
 
     /// Writes the document, one line, to every receiver.
@@ -80,6 +103,21 @@ impl Documents {
             }
         }
     }
+}
+
+/// Makes or empties a file. A link is not followed: a command of an earlier run may have left it.
+fn create(path: &Path) -> io::Result<File> {
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags(nix::libc::O_NOFOLLOW)
+        .open(path)
+}
+
+fn open_descriptor(option: &str, number: i32) -> Result<File, Error> {
+    let hint = format!("open it for writing first, as in `{option} 3 3>file`");
+    inherited(number).map_err(|e| refused(option, number.to_string(), &e, &hint))
 }
 
 fn refused(field: &str, value: impl Into<OsString>, error: &io::Error, hint: &str) -> Error {

@@ -1,7 +1,12 @@
 //! `ringfence run`: resolve, run, report, and the exit status.
 
+use std::borrow::Cow;
+
 use ringfence::exec::new_run_id;
-use ringfence::{Error, ErrorReport, ExecSpec, RunReport, Runner};
+use ringfence::facts::{DenialEntry, SCHEMA};
+use ringfence::{BackendId, Error, ErrorReport, Event, ExecSpec, RunReport, Runner, SandboxMode};
+
+use serde::Serialize;
 
 use super::args::RunArgs;
 use super::documents::Documents;
@@ -22,7 +27,9 @@ pub(crate) fn run(args: &RunArgs) -> u8 {
         .open(args)
         .and_then(|()| attempt(args, &run_id, &mut documents));
     outcome.unwrap_or_else(|error| {
-        documents.deliver(&ErrorReport::new(&run_id, &error));
+        let refusal = ErrorReport::new(&run_id, &error);
+        documents.event("run.end", &refusal);
+        documents.deliver(&refusal);
         if !documents.on_stdout() {
             render::error(&error);
         }
@@ -38,7 +45,8 @@ fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8
         show(&DryRun::new(&spec, &withheld), documents);
         return Ok(0);
     }
-    let (report, told) = execute(&runner, spec, args.json)?;
+    let (report, told) = execute(&runner, spec, args.json, documents)?;
+    documents.event("run.end", &report);
     documents.deliver(&report);
     if !documents.on_stdout() {
         render::notes(&report);
@@ -46,11 +54,44 @@ fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8
     Ok(status(&report, told))
 }
 
-fn execute(runner: &Runner, spec: ExecSpec, captured: bool) -> Result<(RunReport, Option<i32>), Error> {
+fn execute(
+    runner: &Runner,
+    spec: ExecSpec,
+    captured: bool,
+    documents: &mut Documents,
+) -> Result<(RunReport, Option<i32>), Error> {
     let signals = StopSignals::watch(captured)?;
-    let report = runner.run_blocking(spec, signals.abort());
+    let report = runner.run_watched(spec, signals.abort(), &mut |event| match event {
+        Event::Started(spec) => documents.event("run.start", &Start::of(spec)),
+        Event::Denied(denial, loosening) => documents.event("denial", &DenialEntry(denial, loosening)),
+    });
     let told = signals.finish();
     Ok((report?, told))
+}
+
+/// What is told of a run when it starts.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Start<'a> {
+    schema: u32,
+    run_id: &'a str,
+    argv: Vec<Cow<'a, str>>,
+    workdir: Cow<'a, str>,
+    mode: SandboxMode,
+    backend: BackendId,
+}
+
+impl<'a> Start<'a> {
+    fn of(spec: &'a ExecSpec) -> Self {
+        Self {
+            schema: SCHEMA,
+            run_id: spec.run_id(),
+            argv: spec.argv().iter().map(|arg| arg.to_string_lossy()).collect(),
+            workdir: spec.workdir().to_string_lossy(),
+            mode: spec.policy().mode(),
+            backend: spec.plan().backend,
+        }
+    }
 }
 
 fn show(plan: &DryRun<'_>, documents: &mut Documents) {

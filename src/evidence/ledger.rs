@@ -71,17 +71,20 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Counts a denial, with the kind it is of.
-    pub(super) fn record(&mut self, denial: Denial) {
+    /// Counts a denial, with the kind it is of. Returns it when it is the first of its kind.
+    pub(super) fn record(&mut self, denial: Denial) -> Option<&Denial> {
         let key = (denial.op, denial.path.clone(), denial.program.clone());
         if let Some(known) = self.index.get(&key) {
             self.denials[*known].count += denial.count;
-        } else if self.denials.len() < MOST {
-            self.index.insert(key, self.denials.len());
-            self.denials.push(denial);
-        } else {
-            self.omitted += denial.count;
+            return None;
         }
+        if self.denials.len() == MOST {
+            self.omitted += denial.count;
+            return None;
+        }
+        self.index.insert(key, self.denials.len());
+        self.denials.push(denial);
+        self.denials.last()
     }
 
     /// Every kind that was kept, in the order in which they came, and how many more denials there were.

@@ -57,8 +57,9 @@ impl Supervisor {
         self.listener.as_fd()
     }
 
-    /// Answers the calls that wait. False when no process of the run is left.
-    pub(crate) fn serve(&mut self) -> bool {
+    /// Answers the calls that wait, and tells of each new kind of denial. False when no process of
+    /// the run is left.
+    pub(crate) fn serve(&mut self, tell: &mut dyn FnMut(&Denial)) -> bool {
         for _ in 0..AT_ONCE {
             let mut fds = [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
             if poll(&mut fds, PollTimeout::ZERO) != Ok(1) {
@@ -70,13 +71,13 @@ impl Supervisor {
             }
             // A caller that was killed meanwhile needs no answer.
             if let Ok(notification) = self.listener.receive() {
-                self.answer(&notification);
+                self.answer(&notification, tell);
             }
         }
         true
     }
 
-    fn answer(&mut self, notification: &Notification) {
+    fn answer(&mut self, notification: &Notification, tell: &mut dyn FnMut(&Denial)) {
         let caller = Caller::new(notification.tid);
         let call = self
             .calls
@@ -95,7 +96,11 @@ impl Supervisor {
                 self.unseen += 1;
                 self.pass(notification.id);
             }
-            Verdict::Refuse(refusal) => self.refuse(notification.id, &caller, refusal),
+            Verdict::Refuse(refusal) => {
+                if let Some(denial) = self.refuse(notification.id, &caller, refusal) {
+                    tell(denial);
+                }
+            }
         }
     }
 
@@ -105,19 +110,18 @@ impl Supervisor {
     }
 
     /// The record and the answer are one thing: what is written down is what the caller is told.
-    fn refuse(&mut self, id: u64, caller: &Caller, refusal: Refusal) {
+    fn refuse(&mut self, id: u64, caller: &Caller, refusal: Refusal) -> Option<&Denial> {
         let (program, pid) = (caller.program(), caller.process());
-        if self.listener.answer(id, Answer::Fail(refusal.errno)).is_ok() {
-            let Refusal { op, path, errno } = refusal;
-            self.ledger.record(Denial {
-                op,
-                path,
-                program,
-                pid,
-                errno,
-                count: 1,
-            });
-        }
+        self.listener.answer(id, Answer::Fail(refusal.errno)).ok()?;
+        let Refusal { op, path, errno } = refusal;
+        self.ledger.record(Denial {
+            op,
+            path,
+            program,
+            pid,
+            errno,
+            count: 1,
+        })
     }
 
     /// What was seen.

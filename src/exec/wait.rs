@@ -14,7 +14,7 @@ use super::input::Wants;
 use super::spawn::Spawned;
 use super::spec::ExecSpec;
 use super::stop::{Abort, Cause, Stop, signal_all};
-use crate::evidence::{Observed, Supervisor};
+use crate::evidence::{Denial, Observed, Supervisor};
 use crate::facts::{CapturedStream, Exit};
 
 /// How long a finished command's pipes may stay silent before the result goes out without their end.
@@ -36,8 +36,13 @@ pub(super) struct Ended {
 ///
 /// # Errors
 /// The operating system's, when the command can no longer be watched; it is killed first.
-pub(super) fn wait(mut spawned: Spawned, spec: &ExecSpec, abort: &Abort) -> io::Result<Ended> {
-    let result = watch(&mut spawned, spec, abort);
+pub(super) fn wait(
+    mut spawned: Spawned,
+    spec: &ExecSpec,
+    abort: &Abort,
+    tell: &mut dyn FnMut(&Denial),
+) -> io::Result<Ended> {
+    let result = watch(&mut spawned, spec, abort, tell);
     if result.is_err() {
         signal_all(&spawned.process, spawned.session, Signal::SIGKILL);
     }
@@ -54,12 +59,17 @@ pub(super) fn wait(mut spawned: Spawned, spec: &ExecSpec, abort: &Abort) -> io::
     })
 }
 
-fn watch(spawned: &mut Spawned, spec: &ExecSpec, abort: &Abort) -> io::Result<(Exit, Option<Cause>)> {
+fn watch(
+    spawned: &mut Spawned,
+    spec: &ExecSpec,
+    abort: &Abort,
+    tell: &mut dyn FnMut(&Denial),
+) -> io::Result<(Exit, Option<Cause>)> {
     let deadline = spec.timeout().map(|timeout| Instant::now() + timeout);
     let mut stop: Option<Stop> = None;
     let exit = loop {
         let due = stop.as_ref().map_or(deadline, Stop::due);
-        let ready = turn(spawned, due, stop.is_none().then_some(abort))?;
+        let ready = turn(spawned, due, stop.is_none().then_some(abort), tell)?;
         // The end of the command is looked at first: what had ended was neither late nor aborted.
         if ready.ended {
             break exit_of(spawned)?;
@@ -107,11 +117,16 @@ enum Event {
 
 /// Waits for the next event, at most until `due`, moves the bytes that can be moved, and answers
 /// the calls that wait.
-fn turn(spawned: &mut Spawned, due: Option<Instant>, abort: Option<&Abort>) -> io::Result<Ready> {
+fn turn(
+    spawned: &mut Spawned,
+    due: Option<Instant>,
+    abort: Option<&Abort>,
+    tell: &mut dyn FnMut(&Denial),
+) -> io::Result<Ready> {
     let stdin = io::stdin();
     let happened = next_events(spawned, due, abort, &stdin)?;
     let has = |event| happened.contains(&event);
-    if has(Event::Call) && !spawned.supervisor.as_mut().is_some_and(Supervisor::serve) {
+    if has(Event::Call) && !spawned.supervisor.as_mut().is_some_and(|it| it.serve(tell)) {
         spawned.watching = false;
     }
     if has(Event::Output) {

@@ -11,8 +11,12 @@
 
 mod escapes;
 mod hosts;
+mod input;
 mod modes;
 mod passthrough;
+mod privilege;
 mod runner;
+mod streams;
 mod support;
+mod time;
 mod tools;
