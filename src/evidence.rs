@@ -1,11 +1,12 @@
 //! How a denial is known.
 //!
 //! One question, [`judge`], whatever the source. The best is the kernel: the calls that change
-//! files wait for a [`Supervisor`], which sees what is refused and answers it itself. The last
+//! files wait for a supervisor, which sees what is refused and answers it itself. The last
 //! resort is the command's own words.
 
 pub(crate) mod accelerator;
 mod dialect;
+mod emulate;
 mod judgement;
 mod ledger;
 mod patch;

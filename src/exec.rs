@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ringfence_backend::{BackendId, LaunchError, status::Stage};
+use ringfence_backend::{BackendId, Effect, Enforcement, LaunchError, status::Stage};
 
 pub use spec::{
     Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, ExecSpec, Input, MAX_TIMEOUT,
@@ -194,6 +194,17 @@ fn report(
         source,
     })?;
     let confined = spec.policy().mode().confines();
+    let mut enforcement = spec.plan().enforcement.clone();
+    if spec.plan().emulates_metadata() && ended.observed.is_none() {
+        // Somebody else watches this process, so nobody governed what only watching governs.
+        let ungoverned = [Effect::Metadata].into();
+        enforcement = Some(match enforcement {
+            Some(Enforcement::Partial { ungoverned: known }) => Enforcement::Partial {
+                ungoverned: &known | &ungoverned,
+            },
+            _ => Enforcement::Partial { ungoverned },
+        });
+    }
     let denied = evidence::judge(Observation {
         confined,
         observed: ended.observed,
@@ -204,7 +215,7 @@ fn report(
     let sandbox = SandboxFacts {
         mode: spec.policy().mode(),
         denied,
-        enforcement: spec.plan().enforcement.clone(),
+        enforcement,
         runner_failed: false,
         backend: spec.plan().backend,
         not_confined: spec.plan().not_confined.clone(),

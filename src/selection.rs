@@ -1,6 +1,6 @@
 //! Which backend serves a run: the first that this host can use and that meets the policy.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -18,6 +18,8 @@ pub struct Selection {
     backends: Vec<Box<dyn Backend>>,
     state_dir: Option<PathBuf>,
     known: Mutex<BTreeMap<BackendId, Known>>,
+    /// Backends whose remembered verdict proved wrong here, whether or not its file could be removed.
+    disproved: Mutex<BTreeSet<BackendId>>,
 }
 
 /// An answer of a backend, and whether it was only remembered.
@@ -58,6 +60,7 @@ impl Selection {
             backends,
             state_dir,
             known: Mutex::default(),
+            disproved: Mutex::default(),
         }
     }
 
@@ -150,7 +153,14 @@ impl Selection {
             return known.probe.clone();
         }
         let state_dir = self.own_state(policy);
-        let recalled = state_dir.and_then(|dir| verdict::recall(dir, backend));
+        let disproved = self
+            .disproved
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(&id);
+        let recalled = state_dir
+            .filter(|_| !disproved)
+            .and_then(|dir| verdict::recall(dir, backend));
         let answer = if let Some(host) = recalled {
             Known {
                 probe: Probe::Usable(host),
@@ -173,6 +183,10 @@ impl Selection {
         let recalled = known.get(&backend).is_some_and(|known| known.recalled);
         if recalled {
             known.remove(&backend);
+            self.disproved
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(backend);
             if let Some(dir) = &self.state_dir {
                 verdict::forget(dir, backend);
             }

@@ -132,6 +132,7 @@ fn describe(step: &PlanStep) -> String {
                 "those"
             },
         ),
+        PlanStep::SeccompInodeRequests => "refuse every request that changes inode flags".to_owned(),
         PlanStep::SeccompMetadata => "refuse every system call that changes metadata".to_owned(),
     }
 }

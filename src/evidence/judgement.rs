@@ -13,6 +13,7 @@ use nix::unistd::{AccessFlags, faccessat, geteuid, getgroups};
 use ringfence_backend::calls::{Call, Final, From, INODE_REQUESTS, Metadata, PathArg};
 use ringfence_backend::{LaunchPlan, Notification};
 
+use super::emulate;
 use super::ledger::Operation;
 use super::resolve::{Caller, Node, Place};
 
@@ -40,6 +41,8 @@ const SINKS: [&str; 8] = [
 pub(super) struct Bounds {
     writable: Vec<PathBuf>,
     refusal: Errno,
+    /// Whether changes of metadata are made here rather than by the caller.
+    emulates: bool,
 }
 
 /// What the policy makes of a call.
@@ -47,6 +50,8 @@ pub(super) struct Bounds {
 pub(super) enum Verdict {
     /// Nothing: the kernel decides, as it does for everybody.
     Pass,
+    /// The change was made for the caller, or failed like this.
+    Made(Result<(), Errno>),
     /// It is refused.
     Refuse(Refusal),
     /// The caller's memory or descriptors cannot be seen.
@@ -70,7 +75,13 @@ impl Bounds {
         Self {
             writable: plan.writable().map(Path::to_owned).collect(),
             refusal,
+            emulates: plan.emulates_metadata(),
         }
+    }
+
+    /// Whether changes of metadata are made here.
+    pub(super) const fn emulates(&self) -> bool {
+        self.emulates
     }
 
     fn contains(&self, path: &Path) -> bool {
@@ -82,8 +93,13 @@ impl Bounds {
         let attempt = Attempt {
             bounds: self,
             caller,
-            args: &notification.args,
+            call: notification,
         };
+        if self.emulates
+            && let Some(verdict) = attempt.emulate(call)
+        {
+            return verdict;
+        }
         match attempt.judge(call) {
             Ok(verdict) | Err(verdict) => verdict,
         }
@@ -107,7 +123,7 @@ impl Bounds {
 struct Attempt<'a> {
     bounds: &'a Bounds,
     caller: &'a Caller,
-    args: &'a [u64; 6],
+    call: &'a Notification,
 }
 
 impl Attempt<'_> {
@@ -153,8 +169,39 @@ impl Attempt<'_> {
         }
     }
 
+    /// Makes a change of metadata for the caller, if the call is one: judged and made on one and the
+    /// same file. Such a call never goes on by itself, whatever is wrong with it.
+    fn emulate(&self, call: Call) -> Option<Verdict> {
+        let (kind, argument, node) = match call {
+            Call::PathMetadata(kind, path, last, flags) => {
+                (kind, path.text + 1, self.named(path, last, self.flags(flags)))
+            }
+            Call::FdMetadata(kind, fd) => (kind, fd + 1, self.descriptor(self.arg(fd))),
+            Call::Ioctl => (Metadata::Flags, 1, self.descriptor(self.arg(0))),
+            _ => return None,
+        };
+        let node = match node {
+            Ok(node) => node,
+            Err(Verdict::Unseen) => return Some(Verdict::Unseen),
+            // What could not be found cannot be changed; which of its errors it was is lost.
+            Err(_) => return Some(Verdict::Made(Err(Errno::ENOENT))),
+        };
+        match self.metadata(kind, &node) {
+            Ok(refused @ Verdict::Refuse(_)) => return Some(refused),
+            Err(Verdict::Unseen) => return Some(Verdict::Unseen),
+            _ => {}
+        }
+        let inside = node.path().is_none_or(|path| self.bounds.contains(&path));
+        let made = if !inside || !emulate::has_our_rights(self.caller) {
+            Err(Errno::EPERM)
+        } else {
+            emulate::change(kind, argument, self.call, self.caller, &node)
+        };
+        Some(Verdict::Made(made))
+    }
+
     fn arg(&self, number: u8) -> u64 {
-        self.args[usize::from(number)]
+        self.call.args[usize::from(number)]
     }
 
     fn flags(&self, argument: Option<u8>) -> u64 {

@@ -13,6 +13,8 @@ use std::ops::Range;
 /// Fewer places than this, and the library is not what is expected.
 const FEWEST: usize = 20;
 const PAGE: usize = 4096;
+/// The length of `mov number, %eax; syscall`.
+const PLACE: usize = 7;
 
 /// Calls whose places are rewritten, the frequent ones first (asm/unistd_64.h).
 const CALLS: [u32; 32] = [
@@ -59,32 +61,37 @@ pub(super) fn patch(library: &[u8], cookie: u64) -> Result<Patched, Unsuitable> 
     }
     bytes[slack.start..free].copy_from_slice(&shared);
     let mut places = 0;
-    for call in CALLS {
-        let mut wanted = [0xb8, 0, 0, 0, 0, 0x0f, 0x05];
-        wanted[1..5].copy_from_slice(&call.to_le_bytes());
-        for (offset, _) in library[text.clone()]
-            .windows(wanted.len())
-            .enumerate()
-            .filter(|(_, it)| *it == wanted)
-        {
-            let place = text.start + offset;
-            let stub = stub(call, free, slack.start, place + wanted.len());
-            if free + stub.len() > slack.end {
-                continue;
-            }
-            bytes[free..free + stub.len()].copy_from_slice(&stub);
-            // The load of the number becomes a jump. The call itself stays, for whoever jumps to it.
-            bytes[place] = 0xe9;
-            bytes[place + 1..place + 5].copy_from_slice(&distance(place + 5, free));
-            free += stub.len();
-            places += 1;
+    let found = places_in(library, text);
+    for (call, place) in CALLS
+        .iter()
+        .flat_map(|call| found.iter().filter(move |(found, _)| found == call))
+    {
+        let stub = stub(*call, free, slack.start, place + PLACE);
+        if free + stub.len() > slack.end {
+            break;
         }
+        bytes[free..free + stub.len()].copy_from_slice(&stub);
+        // The load of the number becomes a jump. The call itself stays, for whoever jumps to it.
+        bytes[*place] = 0xe9;
+        bytes[place + 1..place + 5].copy_from_slice(&distance(place + 5, free));
+        free += stub.len();
+        places += 1;
     }
     if places < FEWEST {
         Err(Unsuitable::TooFew(places))
     } else {
         Ok(Patched { bytes, places })
     }
+}
+
+/// Every place that loads a number and calls the kernel, with the number.
+fn places_in(library: &[u8], text: Range<usize>) -> Vec<(u32, usize)> {
+    let code = &library[text.clone()];
+    let at = |(offset, bytes): (usize, &[u8])| match *bytes {
+        [0xb8, a, b, c, d, 0x0f, 0x05] => Some((u32::from_le_bytes([a, b, c, d]), text.start + offset)),
+        _ => None,
+    };
+    code.windows(PLACE).enumerate().filter_map(at).collect()
 }
 
 /// What every stub calls: the call with the cookie, and once more with the error when refused.

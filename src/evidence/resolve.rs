@@ -85,6 +85,11 @@ impl Caller {
         Self { tid }
     }
 
+    /// The thread's id.
+    pub(super) const fn thread(&self) -> i32 {
+        self.tid
+    }
+
     /// Copies bytes out of the caller's memory.
     pub(super) fn read(&self, address: u64, bytes: &mut [u8]) -> Result<usize, Errno> {
         let remote = RemoteIoVec {

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ringfence_backend::calls::{Call, table};
 use ringfence_backend::{Answer, LaunchPlan, Listener, Notification};
@@ -92,9 +93,14 @@ impl Supervisor {
         }
         match verdict {
             Verdict::Pass => self.pass(notification.id),
+            Verdict::Made(made) => {
+                let answer = made.map_or_else(Answer::Fail, |()| Answer::Done);
+                // A caller that is gone needs no answer.
+                let _ = self.listener.answer(notification.id, answer);
+            }
             Verdict::Unseen => {
                 self.unseen += 1;
-                self.pass(notification.id);
+                self.pass_unseen(notification.id);
             }
             Verdict::Refuse(refusal) => {
                 if let Some(denial) = self.refuse(notification.id, &caller, refusal) {
@@ -107,6 +113,16 @@ impl Supervisor {
     /// Lets the kernel decide. A caller that is gone needs no answer.
     fn pass(&self, id: u64) {
         let _ = self.listener.answer(id, Answer::Continue);
+    }
+
+    /// What could not be looked at is left to the kernel, unless nothing in the kernel governs it.
+    fn pass_unseen(&self, id: u64) {
+        let answer = if self.bounds.emulates() {
+            Answer::Fail(Errno::EPERM)
+        } else {
+            Answer::Continue
+        };
+        let _ = self.listener.answer(id, answer);
     }
 
     /// The record and the answer are one thing: what is written down is what the caller is told.

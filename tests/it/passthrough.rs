@@ -87,7 +87,7 @@ fn a_program_that_is_not_there_is_127_and_one_that_is_none_126() {
 }
 
 #[test]
-fn a_closed_stream_is_closed_for_the_command_and_lands_in_no_file() {
+fn what_goes_to_a_closed_stream_lands_in_no_file() {
     for_each_user(|world| {
         for closed in [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"] {
             let script = format!(

@@ -75,6 +75,7 @@ pub struct Missing {
 
 /// What a host was seen to give a backend: functional facts, each tried.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own about the host")]
 pub struct HostSupport {
     /// The layers that were proved together, in the backend's own word; what [`Backend::recall`] takes.
     pub layers: String,
@@ -84,6 +85,9 @@ pub struct HostSupport {
     pub mounts: bool,
     /// Whether that takes a user namespace.
     pub user_namespace: bool,
+    /// Whether the runner has no capability, so that it can change metadata for a confined process
+    /// with exactly that process's rights.
+    pub unprivileged: bool,
     /// Whether the host has `/dev/shm`.
     pub shared_memory: bool,
     /// What is not there, and why.

@@ -1,6 +1,7 @@
 //! The few calls on descriptors and processes that have no safe wrapper.
 #![allow(unsafe_code)]
 
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
@@ -57,6 +58,34 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), N, 0) };
     if usize::try_from(got) == Ok(N) {
         Ok(bytes)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Sets an extended attribute (setxattr(2)); `flags` are `XATTR_CREATE` and `XATTR_REPLACE`.
+///
+/// # Errors
+/// The operating system's.
+pub fn set_attribute(path: &CStr, name: &CStr, value: &[u8], flags: i32) -> io::Result<()> {
+    // SAFETY: reads C strings and a live slice with its length.
+    let done = unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), value.as_ptr().cast(), value.len(), flags) };
+    if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Removes an extended attribute (removexattr(2)).
+///
+/// # Errors
+/// The operating system's.
+pub fn remove_attribute(path: &CStr, name: &CStr) -> io::Result<()> {
+    // SAFETY: reads C strings.
+    let done = unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) };
+    if done == 0 {
+        Ok(())
     } else {
         Err(io::Error::last_os_error())
     }

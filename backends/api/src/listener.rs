@@ -35,6 +35,8 @@ pub struct Notification {
 pub enum Answer {
     /// To go on, and to be judged by the kernel.
     Continue,
+    /// That it succeeded: its change was made for it.
+    Done,
     /// That it failed.
     Fail(Errno),
 }
@@ -86,6 +88,7 @@ impl Listener {
     pub fn answer(&self, id: u64, answer: Answer) -> Result<(), Errno> {
         let (flags, error) = match answer {
             Answer::Continue => (CONTINUE, 0),
+            Answer::Done => (0, 0),
             Answer::Fail(errno) => (0, -(errno as i32)),
         };
         let response = libc::seccomp_notif_resp {

@@ -107,9 +107,13 @@ pub enum PlanStep {
         observe: Observe,
         /// What a call carries in its sixth argument that need not wait.
         cookie: Option<u64>,
+        /// Whether changes of metadata are made by the runner, because nothing else governs them.
+        metadata: bool,
     },
     /// `EROFS` for every call that changes metadata.
     SeccompMetadata,
+    /// `EROFS` for the ioctl(2) requests that change inodes.
+    SeccompInodeRequests,
 }
 
 /// What a backend will do for one policy and one command.
@@ -149,6 +153,14 @@ impl LaunchPlan {
         self.steps
             .iter()
             .any(|step| matches!(step, PlanStep::Seccomp { cookie: Some(_), .. }))
+    }
+
+    /// Whether metadata is governed only as long as the runner watches.
+    #[must_use]
+    pub fn emulates_metadata(&self) -> bool {
+        self.steps
+            .iter()
+            .any(|step| matches!(step, PlanStep::Seccomp { metadata: true, .. }))
     }
 
     /// Whether everything else is on read-only mounts, so that a refusal reads `EROFS`.

@@ -98,7 +98,7 @@ impl LandlockBoundary {
                 } => {
                     boundary.filters.push(filter::base().map_err(too_long)?);
                 }
-                PlanStep::Seccomp { observe, cookie } => {
+                PlanStep::Seccomp { observe, cookie, .. } => {
                     let instead = match observe {
                         Observe::Required => None,
                         _ => Some(filter::base().map_err(too_long)?),
@@ -106,10 +106,12 @@ impl LandlockBoundary {
                     let program = filter::observing(*cookie).map_err(too_long)?;
                     boundary.observed = Some(Observed { program, instead });
                 }
-                PlanStep::SeccompMetadata => boundary.filters.push(filter::metadata().map_err(|e| PrepareError {
-                    what: "the metadata filter".to_owned(),
-                    source: std::io::Error::other(e.to_string()),
-                })?),
+                PlanStep::SeccompMetadata => boundary.filters.push(filter::metadata().map_err(|e| unbuilt(&e))?),
+                PlanStep::SeccompInodeRequests => {
+                    boundary
+                        .filters
+                        .push(filter::inode_requests().map_err(|e| unbuilt(&e))?);
+                }
             }
         }
         if boundary.trees.len() > MOST_TREES {
@@ -155,6 +157,13 @@ fn take(tree: &Tree, stage: Stage) -> Result<ChildFd, Failure> {
             stage,
             errno: Errno::ESTALE as i32,
         })
+    }
+}
+
+fn unbuilt(error: &seccompiler::Error) -> PrepareError {
+    PrepareError {
+        what: "the metadata filter".to_owned(),
+        source: std::io::Error::other(error.to_string()),
     }
 }
 

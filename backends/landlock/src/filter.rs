@@ -7,7 +7,7 @@ use ringfence_backend::calls::{self, Call, INODE_REQUESTS};
 
 mod metadata;
 
-pub(crate) use metadata::metadata;
+pub(crate) use metadata::{inode_requests, metadata};
 
 /// A compiled filter.
 pub(crate) type Program = Vec<sock_filter>;

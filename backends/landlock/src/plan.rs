@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ringfence_backend::{
     Accelerator, BackendId, CommandSpec, Coverage, Door, Effect, HostSupport, LandlockRule, LaunchPlan, Observe,
-    PlanError, PlanStep, SandboxExecutionPolicy, SandboxMode, StdioKind,
+    PlanError, PlanStep, Require, SandboxExecutionPolicy, SandboxMode, StdioKind,
 };
 
 /// Device nodes that change no file of the host.
@@ -32,6 +32,16 @@ pub(crate) fn plan(
     }
     let everything = policy.writable().iter().any(|root| root.path() == Path::new("/"));
     let metadata_filter = mode == SandboxMode::ReadOnly && !host.mounts;
+    // Where neither mounts nor a filter can tell inside from outside, the runner makes the changes.
+    let emulates = !host.mounts
+        && mode == SandboxMode::WorkspaceWrite
+        && !everything
+        && host.unprivileged
+        && command.observe != Observe::No;
+    let observe = match command.observe {
+        Observe::IfFree if emulates && policy.require() == Require::Full => Observe::Required,
+        asked => asked,
+    };
     let mut steps = Vec::new();
     // With `/` itself writable there is nothing outside that a mount could protect.
     if host.mounts && !everything {
@@ -61,15 +71,22 @@ pub(crate) fn plan(
         rules: rules(policy, command),
     });
     steps.push(PlanStep::Seccomp {
-        observe: command.observe,
+        observe,
         cookie: accelerator.map(|it| it.cookie),
+        metadata: emulates,
     });
     if metadata_filter {
         steps.push(PlanStep::SeccompMetadata);
+    } else if emulates {
+        steps.push(PlanStep::SeccompInodeRequests);
     }
     let handed = command.stdio.contains(&StdioKind::Handed);
-    let coverage = coverage(host.landlock_abi, host.mounts || metadata_filter || everything)
-        .without(Effect::InheritedDescriptors, handed);
+    let coverage = coverage(
+        host.landlock_abi,
+        host.mounts || everything,
+        metadata_filter || emulates,
+    )
+    .without(Effect::InheritedDescriptors, handed);
     let dialect: &[&str] = if host.mounts { &[EROFS] } else { &[EACCES, EROFS] };
     Ok(LaunchPlan {
         backend: BackendId::Landlock,
@@ -105,7 +122,7 @@ fn rules(policy: &SandboxExecutionPolicy, command: &CommandSpec) -> Vec<Landlock
 /// What these layers govern together (docs/adr/0002-layers.md).
 ///
 /// `metadata` holds where mounts are read-only, or a filter refuses the calls that change it.
-pub(crate) fn coverage(abi: u8, metadata: bool) -> Coverage {
+pub(crate) fn coverage(abi: u8, mounts: bool, metadata: bool) -> Coverage {
     let landlock = abi >= 1;
     Coverage::none()
         .with(Effect::Content, landlock)
@@ -113,7 +130,7 @@ pub(crate) fn coverage(abi: u8, metadata: bool) -> Coverage {
         .with(Effect::ProcessMemory, landlock)
         // Only the launch closes inherited descriptors, and it fails when it cannot.
         .with(Effect::InheritedDescriptors, true)
-        .with(Effect::Truncate, abi >= 3)
+        .with(Effect::Truncate, abi >= 3 || mounts)
         .with(Effect::DeviceIoctl, abi >= 5)
-        .with(Effect::Metadata, metadata)
+        .with(Effect::Metadata, mounts || metadata)
 }

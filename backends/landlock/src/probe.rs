@@ -76,10 +76,11 @@ fn support(abi: u8, layer: Layer, missing: Vec<Missing>) -> HostSupport {
         layers: name(layer).to_owned(),
         landlock_abi: abi,
         mounts,
+        unprivileged: caps::read(None, caps::CapSet::Permitted).is_ok_and(|held| held.is_empty()),
         shared_memory: Path::new(SHARED_MEMORY).is_dir(),
         user_namespace: layer == Layer::MountsInUserNamespace,
         missing,
-        coverage: coverage(abi, mounts),
+        coverage: coverage(abi, mounts, false),
     }
 }
 
@@ -117,6 +118,7 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
     steps.push(PlanStep::Seccomp {
         observe: Observe::No,
         cookie: None,
+        metadata: false,
     });
     if !mounts {
         steps.push(PlanStep::SeccompMetadata);

@@ -29,7 +29,21 @@ const HARMLESS: [u64; 7] = [
 /// seccompiler's, which would be a fault of the tables above.
 pub(crate) fn metadata() -> Result<Program, seccompiler::Error> {
     let metadata = calls::table().into_iter().filter(|(_, call)| call.is_metadata());
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = metadata.map(|(call, _)| (call, Vec::new())).collect();
+    compile(metadata.map(|(call, _)| call))
+}
+
+/// The part of it that no path tells apart: requests to ioctl(2) that change an inode, and that the
+/// runner makes for nobody.
+///
+/// # Errors
+/// seccompiler's, which would be a fault of the tables above.
+pub(crate) fn inode_requests() -> Result<Program, seccompiler::Error> {
+    compile([])
+}
+
+/// A filter that refuses these calls and the ioctl(2) requests that change inodes.
+fn compile(refused: impl IntoIterator<Item = libc::c_long>) -> Result<Program, seccompiler::Error> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> = refused.into_iter().map(|call| (call, Vec::new())).collect();
     let mut ioctls = Vec::new();
     for kind in METADATA_TYPES {
         let condition = |operator, value| SeccompCondition::new(1, SeccompCmpArgLen::Dword, operator, value);

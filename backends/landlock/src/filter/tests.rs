@@ -200,3 +200,12 @@ fn a_call_with_the_cookie_does_not_wait_and_every_other_does() {
     let refused = with_cookie(&observing, ARCH, number(libc::SYS_keyctl), NONE, COOKIE);
     assert_eq!(refused, errno(libc::EPERM), "the cookie opens nothing");
 }
+
+#[test]
+fn where_the_runner_changes_metadata_only_inode_requests_are_refused() {
+    let requests = metadata::inode_requests().unwrap();
+    let judged = |call, args| verdict(&requests, ARCH, number(call), args);
+    assert_eq!(judged(libc::SYS_ioctl, [0, 0x4008_6602, 0]), errno(libc::EROFS));
+    assert_eq!(judged(libc::SYS_ioctl, [0, 0x8008_6601, 0]), libc::SECCOMP_RET_ALLOW);
+    assert_eq!(judged(libc::SYS_fchmod, NONE), libc::SECCOMP_RET_ALLOW);
+}
