@@ -20,6 +20,9 @@ const CONTAINER: [&str; 9] = [
     "--",
 ];
 
+/// Nobody watches the calls, so that only the kernel's own layers govern metadata.
+const UNWATCHED: [&str; 2] = ["--evidence", "off"];
+
 /// A kernel that answers a system call of every process with an error.
 fn kernel_failing(call: &str, errno: &str) -> [String; 9] {
     let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={errno}"));
@@ -103,6 +106,7 @@ fn a_verdict_that_the_inner_run_cannot_forget_does_not_stop_it() {
 #[test]
 fn a_container_without_namespaces_leaves_metadata_open_and_says_so() {
     Case::new(WorkspaceWrite)
+        .options(UNWATCHED)
         .inside(CONTAINER)
         .setup(KEEP)
         .shell(ATTACK)
@@ -110,6 +114,41 @@ fn a_container_without_namespaces_leaves_metadata_open_and_says_so() {
             report.assert_exit(0).assert_partial(&["metadata"]);
             assert_content_is_kept(world);
             assert!(world.inside("ran").exists());
+        });
+}
+
+#[test]
+fn metadata_is_changed_for_the_command_where_nothing_else_governs_it() {
+    let inside = "echo a > f; chmod 600 f && touch -d 2001-01-01 f && mv f g && stat -c '%a %Y' g";
+    let outside = "chmod 777 $OUT/f; touch -d 2001-01-01 $OUT/f; chgrp 0 $OUT/f";
+    Case::new(WorkspaceWrite)
+        .setup(KEEP)
+        .inside(CONTAINER)
+        .options(["--require", "full"])
+        .shell(&format!("{inside}; {outside}; exit 0"))
+        .run_as_each_user(|world, report| {
+            report.assert_exit(0).assert_full().assert_denied(true);
+            assert_eq!(report.stdout(), "600 978307200\n", "{report}");
+            assert_eq!(mode_bits(world), 0o644, "{report}");
+            assert!(
+                fs::metadata(world.outside("f")).unwrap().mtime() > 1_000_000_000,
+                "{report}"
+            );
+        });
+}
+
+#[test]
+fn a_path_that_flips_between_inside_and_outside_never_changes_what_is_outside() {
+    let flip = "mkdir real; echo a > real/f; ln -s real d; \
+        (for i in $(seq 400); do ln -sfn $OUT d; ln -sfn real d; done) & \
+        for i in $(seq 400); do chmod 777 d/f 2>/dev/null; done; wait; exit 0";
+    Case::new(WorkspaceWrite)
+        .setup(KEEP)
+        .inside(CONTAINER)
+        .shell(flip)
+        .run_as_each_user(|world, report| {
+            report.assert_exit(0).assert_full();
+            assert_eq!(mode_bits(world), 0o644, "{report}");
         });
 }
 
@@ -144,7 +183,7 @@ fn a_neighbour_in_the_same_container_is_out_of_reach() {
 
 #[test]
 fn ordinary_work_goes_on_in_a_container() {
-    Case::new(WorkspaceWrite)
+    Case::new(WorkspaceWrite).options(UNWATCHED)
         .inside(CONTAINER)
         .shell(
             "set -e; git init -q .; echo a > a; git add a; git -c user.name=a -c user.email=a@b commit -qm one; \
@@ -159,6 +198,7 @@ fn ordinary_work_goes_on_in_a_container() {
 #[test]
 fn a_host_that_gives_less_does_not_meet_a_demand_for_everything() {
     Case::new(WorkspaceWrite)
+        .options(UNWATCHED)
         .inside(CONTAINER)
         .options(["--require", "full"])
         .setup(KEEP)
@@ -231,6 +271,7 @@ fn mounts_that_cannot_be_made_read_only_are_named() {
         ("open_tree", "ENOSYS"),
     ] {
         Case::new(WorkspaceWrite)
+            .options(UNWATCHED)
             .inside(kernel_failing(call, errno))
             .setup(KEEP)
             .shell(ATTACK)
@@ -245,6 +286,7 @@ fn mounts_that_cannot_be_made_read_only_are_named() {
 fn mounts_that_only_pretend_to_be_read_only_are_found_out() {
     let (trace, inject) = ("trace=mount_setattr", "inject=mount_setattr:retval=0");
     Case::new(WorkspaceWrite)
+        .options(UNWATCHED)
         .inside(["strace", "-f", "-qq", "-o", "/dev/null", "-e", trace, "-e", inject])
         .setup(KEEP)
         .shell(ATTACK)
@@ -284,7 +326,7 @@ fn a_verdict_that_is_no_longer_true_lets_nothing_through() {
 fn a_mount_layer_that_is_lost_is_never_called_full() {
     for_each_user(|world| {
         world.prepare(KEEP);
-        let case = Case::new(WorkspaceWrite).shell(ATTACK);
+        let case = Case::new(WorkspaceWrite).options(UNWATCHED).shell(ATTACK);
         case.run_in(world).assert_exit(0).assert_full();
         let worse = case
             .clone()
@@ -304,7 +346,9 @@ fn a_mount_layer_that_is_lost_is_never_called_full() {
 fn a_partial_verdict_is_not_remembered_as_if_it_were_the_hosts() {
     for_each_user(|world| {
         world.prepare(KEEP);
-        let case = Case::new(WorkspaceWrite).shell("chmod 600 $OUT/f; exit 0");
+        let case = Case::new(WorkspaceWrite)
+            .options(UNWATCHED)
+            .shell("chmod 600 $OUT/f; exit 0");
         case.clone()
             .inside(CONTAINER)
             .run_in(world)
@@ -320,7 +364,7 @@ fn a_partial_verdict_is_not_remembered_as_if_it_were_the_hosts() {
 fn a_verdict_of_the_hosts_is_not_taken_for_a_containers() {
     for_each_user(|world| {
         world.prepare(KEEP);
-        let case = Case::new(WorkspaceWrite).shell(ATTACK);
+        let case = Case::new(WorkspaceWrite).options(UNWATCHED).shell(ATTACK);
         case.run_in(world).assert_exit(0).assert_full();
         // A container may share the state directory, and may be unable to write it.
         let state = world.state().into_os_string();
