@@ -11,6 +11,7 @@ mod judgement;
 mod ledger;
 mod patch;
 mod resolve;
+mod shortcut;
 mod supervisor;
 
 pub use ledger::{Denial, Operation};

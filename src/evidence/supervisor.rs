@@ -1,6 +1,7 @@
 //! Answers the calls that wait, and keeps what was refused.
 
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -10,6 +11,7 @@ use ringfence_backend::{Answer, LaunchPlan, Listener, Notification};
 use super::judgement::{Bounds, Refusal, Verdict};
 use super::ledger::{Denial, Ledger};
 use super::resolve::Caller;
+use super::shortcut::Shortcut;
 
 /// How many calls are answered before whoever waits for the run gets a turn.
 const AT_ONCE: usize = 64;
@@ -20,6 +22,7 @@ pub(crate) struct Supervisor {
     listener: Listener,
     calls: Vec<(i64, Call)>,
     bounds: Bounds,
+    shortcut: Shortcut,
     ledger: Ledger,
     unseen: u64,
     accelerated: bool,
@@ -47,6 +50,11 @@ impl Supervisor {
             listener,
             calls,
             bounds: Bounds::new(plan),
+            shortcut: Shortcut::new(if plan.has_mounts() {
+                plan.writable().map(Path::to_owned).collect()
+            } else {
+                Vec::new()
+            }),
             ledger: Ledger::default(),
             unseen: 0,
             accelerated: plan.is_accelerated(),
@@ -83,9 +91,11 @@ impl Supervisor {
         let call = self
             .calls
             .binary_search_by_key(&notification.number, |(number, _)| *number);
-        let verdict = match call {
-            Ok(found) => self.bounds.judge(self.calls[found].1, notification, &caller),
-            Err(_) => Verdict::Pass,
+        let verdict = match call.map(|found| self.calls[found].1) {
+            Ok(call) if !self.shortcut.is_inside(call, notification, &caller) => {
+                self.bounds.judge(call, notification, &caller)
+            }
+            _ => Verdict::Pass,
         };
         // What was read belongs to this call only if it still waits: a thread id may serve again.
         if !self.listener.still_waits(notification.id) {

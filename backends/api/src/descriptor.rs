@@ -63,6 +63,28 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     }
 }
 
+/// The id of the mount a path leads to, and the kind of what stands there (`S_IF*`), by one
+/// statx(2). Nothing is mounted, opened or waited for.
+///
+/// # Errors
+/// The operating system's; `ENOSYS` when the kernel tells no mount ids (before Linux 5.8).
+pub fn mount_of(path: &CStr, follow: bool) -> io::Result<(u64, u32)> {
+    let flags = libc::AT_NO_AUTOMOUNT | if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    let wanted = libc::STATX_MNT_ID | libc::STATX_TYPE;
+    // SAFETY: reads a C string and fills a zeroed structure of its own type.
+    let about = unsafe {
+        let mut about: libc::statx = std::mem::zeroed();
+        if libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, wanted, &raw mut about) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        about
+    };
+    if about.stx_mask & libc::STATX_MNT_ID == 0 {
+        return Err(io::Error::from_raw_os_error(libc::ENOSYS));
+    }
+    Ok((about.stx_mnt_id, u32::from(about.stx_mode) & libc::S_IFMT))
+}
+
 /// Sets an extended attribute (setxattr(2)); `flags` are `XATTR_CREATE` and `XATTR_REPLACE`.
 ///
 /// # Errors
