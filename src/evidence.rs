@@ -18,7 +18,18 @@ pub use ledger::{Denial, Operation};
 pub use supervisor::Observed;
 pub(crate) use supervisor::Supervisor;
 
+use std::path::Path;
+
 use crate::facts::{CapturedStream, Denied, Exit};
+
+/// Why the accelerator cannot be had with this state directory; nothing when it can.
+#[must_use]
+pub fn accelerator_missing(state_dir: Option<&Path>) -> Option<String> {
+    match state_dir {
+        Some(dir) => accelerator::find(dir).err(),
+        None => Some("no state directory is known to keep it in".to_owned()),
+    }
+}
 
 /// What is known of a run that has ended.
 #[derive(Debug)]

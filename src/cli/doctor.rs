@@ -2,16 +2,18 @@
 
 use std::path::Path;
 
+use ringfence::evidence::accelerator_missing;
 use ringfence::facts::SCHEMA;
 use ringfence::selection::Selection;
 use ringfence::{BackendId, Deployment, Effect, Error, SandboxMode, Surroundings, WorkspaceRoot, resolve};
-use ringfence_backend::{CommandSpec, HostSupport, Missing, Observe, Probe, StdioKind};
+use ringfence_backend::{Backend, CommandSpec, HostSupport, Missing, Observe, Probe, StdioKind};
 use serde::Serialize;
 
 use super::args::DoctorArgs;
 use super::documents::Documents;
 use super::dry_run::{left_open, word};
 use super::render;
+use super::request::state_dir;
 
 /// Exit status when `workspace-write` cannot be enforced in full.
 const NOT_IN_FULL: u8 = 1;
@@ -23,12 +25,16 @@ const NO_MOUNTS: &str = "let this user make user namespaces (user.max_user_names
     kernel.unprivileged_userns_clone, an AppArmor profile with `userns`, or the container's own profile), \
     or give Ringfence CAP_SYS_ADMIN";
 
+const SLOWER: &str = "denials are as exact without it, and programs that change many files run slower";
+const WORDS: &str = "denials are read from the command's words: start Ringfence outside of what watches it";
+
 /// The document of `doctor`.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Findings {
     schema: u32,
     pub(crate) layers: Vec<LayerRow>,
+    pub(crate) evidence: Vec<LayerRow>,
     pub(crate) backends: Vec<BackendRow>,
     pub(crate) modes: Vec<ModeRow>,
 }
@@ -97,6 +103,7 @@ fn examine() -> Findings {
     Findings {
         schema: SCHEMA,
         layers: layers(of(BackendId::Landlock)),
+        evidence: evidence(&selection, of(BackendId::Landlock)),
         backends: BackendId::ALL.into_iter().map(|id| backend(id, of(id))).collect(),
         modes: SandboxMode::ALL
             .into_iter()
@@ -159,6 +166,28 @@ fn layers(probe: Option<&Probe>) -> Vec<LayerRow> {
         ],
         None => Vec::new(),
     }
+}
+
+/// How a denial can be known here, the best source first.
+fn evidence(selection: &Selection, probe: Option<&Probe>) -> Vec<LayerRow> {
+    let landlock = selection.backends().find(|backend| backend.id() == BackendId::Landlock);
+    let watched = landlock.map_or(Err("the backend landlock is not there".to_owned()), Backend::watch);
+    let mounts = matches!(probe, Some(Probe::Usable(host)) if host.mounts);
+    let refused_only = match (&watched, mounts) {
+        (Err(_), _) => Some("calls cannot be watched".to_owned()),
+        (_, false) => Some("it needs the mount layer".to_owned()),
+        _ => accelerator_missing(state_dir().as_deref()),
+    };
+    let row = |layer, missing: Option<String>, advice| LayerRow {
+        layer,
+        available: Some(missing.is_none()),
+        advice: missing.is_some().then_some(advice),
+        detail: missing,
+    };
+    vec![
+        row("refused calls watched", refused_only, SLOWER),
+        row("every call watched", watched.err(), WORDS),
+    ]
 }
 
 /// The probe asks for a user namespace only where mounting needs one.

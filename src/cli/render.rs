@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use ringfence::evidence::Observed;
 use ringfence::{Denied, Enforcement, Error, RunReport, SandboxMode};
 
-use super::doctor::Findings;
+use super::doctor::{Findings, LayerRow};
 use super::dry_run::{DryRun, left_open};
 use super::text::{listed, milliseconds, quoted, shown, visible, word};
 
@@ -189,18 +189,7 @@ pub(crate) fn doctor(findings: &Findings) {
 fn doctor_text(findings: &Findings) -> String {
     let mut rows = Rows::default();
     rows.text.push_str("Layers\n");
-    for layer in &findings.layers {
-        let detail = layer.detail.as_deref().map(visible);
-        let state = match (layer.available, detail) {
-            (Some(true), None) => "yes".to_owned(),
-            (Some(true), Some(detail)) => format!("yes, {detail}"),
-            (Some(false), None) => "no".to_owned(),
-            (Some(false), Some(detail)) => format!("no: {detail}"),
-            (None, detail) => detail.unwrap_or_else(|| "not tried".to_owned()),
-        };
-        rows.row(&format!("  {}", layer.layer), &state);
-        rows.advice(layer.advice);
-    }
+    layer_rows(&mut rows, &findings.layers);
     rows.text.push_str("\nBackends\n");
     for backend in &findings.backends {
         let state = if backend.usable {
@@ -215,6 +204,8 @@ fn doctor_text(findings: &Findings) -> String {
             .unwrap_or_default();
         rows.row(&format!("  {}", backend.backend), &format!("{state}{reason}"));
     }
+    rows.text.push_str("\nDenials\n");
+    layer_rows(&mut rows, &findings.evidence);
     rows.text.push_str("\nModes\n");
     for mode in &findings.modes {
         let open: Vec<_> = mode.ungoverned.iter().map(|effect| effect.word()).collect();
@@ -227,6 +218,21 @@ fn doctor_text(findings: &Findings) -> String {
         rows.row(&format!("  {}", mode.mode), &detail);
     }
     rows.text
+}
+
+fn layer_rows(rows: &mut Rows, layers: &[LayerRow]) {
+    for layer in layers {
+        let detail = layer.detail.as_deref().map(visible);
+        let state = match (layer.available, detail) {
+            (Some(true), None) => "yes".to_owned(),
+            (Some(true), Some(detail)) => format!("yes, {detail}"),
+            (Some(false), None) => "no".to_owned(),
+            (Some(false), Some(detail)) => format!("no: {detail}"),
+            (None, detail) => detail.unwrap_or_else(|| "not tried".to_owned()),
+        };
+        rows.row(&format!("  {}", layer.layer), &state);
+        rows.advice(layer.advice);
+    }
 }
 
 /// A table of two columns.

@@ -148,6 +148,14 @@ pub trait Backend: fmt::Debug + Send + Sync {
     /// The only question put to the host. Functional: a confined child tries to break out.
     fn probe(&self) -> Probe;
 
+    /// Whether the calls of a confined process can be watched from here, by trying it.
+    ///
+    /// # Errors
+    /// Why not, in a sentence.
+    fn watch(&self) -> Result<(), String> {
+        Err("this backend cannot watch calls".to_owned())
+    }
+
     /// What this host gives when `layers` was proved before on the same boot, kernel and program.
     ///
     /// Everything that can weaken a boundary is asked again; a word that is not true makes the

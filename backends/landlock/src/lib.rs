@@ -37,6 +37,10 @@ impl Backend for Landlock {
         probe::probe()
     }
 
+    fn watch(&self) -> Result<(), String> {
+        probe::watch()
+    }
+
     fn recall(&self, layers: &str) -> Option<HostSupport> {
         probe::recall(layers)
     }

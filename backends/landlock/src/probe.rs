@@ -8,8 +8,8 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, stat};
 use ringfence_backend::{
-    Attempt, ChildStdio, HostSupport, Launch, LaunchError, Missing, Observe, PinnedPath, PlanStep, PrepareError, Probe,
-    Session, Task, launch,
+    Attempt, ChildStdio, HostSupport, Launch, LaunchError, Launched, Missing, Observe, PinnedPath, PlanStep,
+    PrepareError, Probe, Session, Task, launch,
 };
 
 use crate::boundary::LandlockBoundary;
@@ -123,20 +123,12 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
     if !mounts {
         steps.push(PlanStep::SeccompMetadata);
     }
-    let boundary = LandlockBoundary::prepare(&steps, &Rulesets::default()).map_err(|e: PrepareError| e.to_string())?;
-    let root = pin("/")?;
     let mode = stat("/").map_err(|e| e.to_string())?.st_mode & 0o7777;
-    let runner = kernel_pidfd()?;
-    let trial = Launch {
-        boundary: &boundary,
-        session: Session::Callers,
-        stdio: [ChildStdio::Inherit, ChildStdio::Inherit, ChildStdio::Inherit],
-        workdir: (c"/", root.id()),
+    let attempts = Breakout {
+        mode,
+        runner: kernel_pidfd()?,
     };
-    let attempts = Breakout { mode, runner };
-    let tried = launch(&trial, Task::Try(&attempts))
-        .map_err(|e: LaunchError| e.to_string())?
-        .tried;
+    let tried = confined(&steps, &attempts)?.tried;
     for (number, (what, refusals)) in (0..).zip(EXPECTED) {
         let Some((_, errno)) = tried.iter().find(|(attempt, _)| *attempt == number) else {
             return Err(format!("the attempt to {what} was not made"));
@@ -151,6 +143,44 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Starts a child that confines itself by these steps and then makes its attempts.
+fn confined(steps: &[PlanStep], attempts: &dyn Attempt) -> Result<Launched, String> {
+    let boundary = LandlockBoundary::prepare(steps, &Rulesets::default()).map_err(|e: PrepareError| e.to_string())?;
+    let trial = Launch {
+        boundary: &boundary,
+        session: Session::Callers,
+        stdio: [ChildStdio::Inherit, ChildStdio::Inherit, ChildStdio::Inherit],
+        workdir: (c"/", pin("/")?.id()),
+    };
+    launch(&trial, Task::Try(attempts)).map_err(|e: LaunchError| e.to_string())
+}
+
+/// Whether a filter of a confined child can have a listener.
+///
+/// # Errors
+/// Why not, in a sentence.
+pub(crate) fn watch() -> Result<(), String> {
+    struct Nothing;
+    impl Attempt for Nothing {
+        fn attempt(&self, _: u8) -> Option<i32> {
+            None
+        }
+    }
+    let steps = [
+        PlanStep::DropCapabilities,
+        PlanStep::Seccomp {
+            observe: Observe::Required,
+            cookie: None,
+            metadata: false,
+        },
+    ];
+    let child = confined(&steps, &Nothing)?;
+    child
+        .listener
+        .map(drop)
+        .ok_or_else(|| "the listener did not arrive".to_owned())
 }
 
 fn pin(path: &str) -> Result<PinnedPath, String> {
@@ -205,19 +235,11 @@ mod tests {
     #[test]
     fn a_boundary_that_lets_a_write_through_is_found_out() {
         // Without the Landlock step nothing refuses the sink.
-        let boundary = LandlockBoundary::prepare(&[PlanStep::DropCapabilities], &Rulesets::default()).unwrap();
-        let root = pin("/").unwrap();
-        let trial = Launch {
-            boundary: &boundary,
-            session: Session::Callers,
-            stdio: [ChildStdio::Inherit, ChildStdio::Inherit, ChildStdio::Inherit],
-            workdir: (c"/", root.id()),
-        };
         let attempts = Breakout {
             mode: 0o755,
             runner: kernel_pidfd().unwrap(),
         };
-        let tried = launch(&trial, Task::Try(&attempts)).unwrap().tried;
+        let tried = confined(&[PlanStep::DropCapabilities], &attempts).unwrap().tried;
         assert_eq!(tried[0], (0, 0), "the sink can be opened when nothing confines");
     }
 }
