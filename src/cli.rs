@@ -13,10 +13,14 @@ mod values;
 
 use std::ffi::OsString;
 
-use args::{Cli, Command};
+use args::{Cli, Command, DoctorArgs};
+use documents::Documents;
+use ringfence::SandboxMode;
 
 /// Exit status of `run` when Ringfence could not run the command, wrong usage included.
 const RUN_REFUSED: u8 = 125;
+/// Exit status of `doctor` when `workspace-write` cannot be enforced in full.
+const NOT_IN_FULL: u8 = 1;
 /// Exit status of the other subcommands for wrong usage.
 const USAGE: u8 = 2;
 
@@ -34,7 +38,7 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
         }) => run::run(&args),
         Ok(Cli {
             command: Command::Doctor(args),
-        }) => doctor::doctor(&args),
+        }) => doctor(&args),
         Err(answer) if answer.use_stderr() => {
             render::usage(&answer);
             refused
@@ -43,5 +47,20 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
             render::help(&answer);
             0
         }
+    }
+}
+
+/// Tells what the host gives; returns the exit status.
+fn doctor(args: &DoctorArgs) -> u8 {
+    let findings = doctor::examine();
+    if args.json {
+        Documents::new(true).deliver(&findings);
+    } else {
+        render::doctor(&findings);
+    }
+    if findings.in_full(SandboxMode::WorkspaceWrite) {
+        0
+    } else {
+        NOT_IN_FULL
     }
 }

@@ -5,22 +5,23 @@
 //! resort is the command's own words.
 
 pub(crate) mod accelerator;
+mod bounds;
 mod dialect;
 mod emulate;
 mod judgement;
 mod ledger;
 mod patch;
+mod permission;
 mod resolve;
 mod shortcut;
 mod supervisor;
+mod walk;
 
-pub use ledger::{Denial, Operation};
-pub use supervisor::Observed;
 pub(crate) use supervisor::Supervisor;
 
 use std::path::Path;
 
-use crate::facts::{CapturedStream, Denied, Exit};
+use crate::facts::{CapturedStream, Denied, Exit, Observed};
 
 /// Why the accelerator cannot be had with this state directory; nothing when it can.
 #[must_use]

@@ -4,6 +4,8 @@ pub mod env;
 mod input;
 mod lookup;
 mod output;
+mod refusal;
+mod request;
 mod scratch;
 mod spawn;
 mod spec;
@@ -15,17 +17,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ringfence_backend::{BackendId, Effect, Enforcement, LaunchError, status::Stage};
+use ringfence_backend::{Effect, Enforcement, LaunchError, status::Stage};
 
-pub use spec::{
-    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, ExecSpec, Input, MAX_TIMEOUT,
-    new_run_id,
+pub use request::{
+    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input, MAX_TIMEOUT, new_run_id,
 };
+pub use spec::ExecSpec;
 pub use stop::Abort;
 
 use crate::error::{Error, MAX_STRING};
-use crate::evidence::{self, Denial, Observation};
-use crate::facts::{Containment, Loosening, RunReport, SandboxFacts};
+use crate::evidence::{self, Observation};
+use crate::facts::{Containment, Denial, Loosening, RunReport, SandboxFacts};
 use crate::selection::Selection;
 use spawn::Spawned;
 
@@ -101,7 +103,7 @@ impl Runner {
             }
             other => other,
         };
-        let spawned = spawned.map_err(|error| refusal(&spec, error))?;
+        let spawned = spawned.map_err(|error| refusal::of(&spec, error))?;
         tell(Event::Started(&spec));
         report(&spec, spawned, started, abort, tell)
     }
@@ -153,27 +155,6 @@ pub enum Event<'a> {
     Started(&'a ExecSpec),
     /// The first denial of its kind, and what its smallest loosening depends on.
     Denied(&'a Denial, &'a Loosening),
-}
-
-/// A launch that failed, as the caller's error.
-fn refusal(spec: &ExecSpec, error: spawn::SpawnError) -> Error {
-    let backend: BackendId = spec.plan().backend;
-    let unavailable = |reason| Error::SandboxUnavailable {
-        tried: vec![crate::error::Tried { backend, reason }],
-    };
-    match error {
-        spawn::SpawnError::Refused(error) => error,
-        spawn::SpawnError::Prepare(error) => unavailable(error.to_string()),
-        spawn::SpawnError::Launch(LaunchError::Failed(failure)) => match failure.stage {
-            Stage::Exec => lookup::not_executed(spec, failure.errno),
-            Stage::WorkingDirectory => Error::Workdir {
-                path: spec.workdir().to_owned(),
-                source: std::io::Error::from_raw_os_error(failure.errno),
-            },
-            _ => unavailable(failure.to_string()),
-        },
-        spawn::SpawnError::Launch(other) => unavailable(other.to_string()),
-    }
 }
 
 /// Waits for the command and puts the facts together.

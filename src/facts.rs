@@ -11,10 +11,10 @@ use ringfence_backend::{BackendId, Door, Effect, Enforcement, SandboxMode};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
-use crate::evidence::{Denial, Observed};
-
+mod denial;
 mod loosening;
 
+pub use denial::{Denial, Observed, Operation};
 pub use loosening::{Loosen, Loosening};
 
 /// The version of every document Ringfence prints.

@@ -9,14 +9,8 @@ use ringfence::{BackendId, Deployment, Effect, Error, SandboxMode, Surroundings,
 use ringfence_backend::{Backend, CommandSpec, HostSupport, Missing, Observe, Probe, StdioKind};
 use serde::Serialize;
 
-use super::args::DoctorArgs;
-use super::documents::Documents;
 use super::dry_run::{left_open, word};
-use super::render;
 use super::request::state_dir;
-
-/// Exit status when `workspace-write` cannot be enforced in full.
-const NOT_IN_FULL: u8 = 1;
 
 const NEWER_KERNEL: &str = "a newer kernel governs more: truncation from Linux 6.2, device ioctls from 6.10";
 const NO_LANDLOCK: &str =
@@ -69,30 +63,17 @@ pub(crate) struct ModeRow {
     pub(crate) reason: Option<String>,
 }
 
-/// Examines the host and returns the exit status of the program.
-pub(crate) fn doctor(args: &DoctorArgs) -> u8 {
-    let findings = examine();
-    if args.json {
-        Documents::new(true).deliver(&findings);
-    } else {
-        render::doctor(&findings);
-    }
-    if findings.in_full(SandboxMode::WorkspaceWrite) {
-        0
-    } else {
-        NOT_IN_FULL
-    }
-}
-
 impl Findings {
-    fn in_full(&self, mode: SandboxMode) -> bool {
+    /// Whether a mode is enforced in full here.
+    pub(crate) fn in_full(&self, mode: SandboxMode) -> bool {
         self.modes
             .iter()
             .any(|row| row.mode == mode && row.enforcement == Some("full"))
     }
 }
 
-fn examine() -> Findings {
+/// Examines the host.
+pub(crate) fn examine() -> Findings {
     // Without a state directory nothing is remembered: all is tried now.
     let selection = Selection::of_this_system(None);
     let probes: Vec<_> = selection

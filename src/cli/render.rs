@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use ringfence::evidence::Observed;
+use ringfence::facts::Observed;
 use ringfence::{Denied, Enforcement, Error, RunReport, SandboxMode};
 
 use super::doctor::{Findings, LayerRow};

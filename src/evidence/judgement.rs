@@ -3,19 +3,20 @@
 //! A refusal is told from the system's own: what would have failed without confinement (nothing
 //! there, something there already, mode bits, a host's read-only mount) is no denial.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag};
+use nix::fcntl::OFlag;
 use nix::sys::stat::SFlag;
-use nix::sys::statvfs::{FsFlags, statvfs};
-use nix::unistd::{AccessFlags, faccessat, geteuid, getgroups};
+use nix::unistd::AccessFlags;
+use ringfence_backend::Notification;
 use ringfence_backend::calls::{Call, Final, From, INODE_REQUESTS, Metadata, PathArg};
-use ringfence_backend::{LaunchPlan, Notification};
 
+use super::bounds::{Bounds, Refusal, Step, Verdict};
 use super::emulate;
-use super::ledger::Operation;
+use super::permission::{is_empty, is_root, may, may_change, may_give, may_remove, owns, same_device};
 use super::resolve::{Caller, Node, Place};
+use crate::facts::Operation;
 
 /// `AT_SYMLINK_NOFOLLOW`, `AT_REMOVEDIR`, `AT_SYMLINK_FOLLOW`, `AT_EMPTY_PATH`, `RENAME_NOREPLACE`.
 const NO_FOLLOW: u64 = nix::libc::AT_SYMLINK_NOFOLLOW as u64;
@@ -36,86 +37,20 @@ const SINKS: [&str; 8] = [
     "/dev/pts",
 ];
 
-/// Where a run may change files, and how it is told where it may not.
-#[derive(Debug)]
-pub(super) struct Bounds {
-    writable: Vec<PathBuf>,
-    refusal: Errno,
-    /// Whether changes of metadata are made here rather than by the caller.
-    emulates: bool,
-}
-
-/// What the policy makes of a call.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Nothing: the kernel decides, as it does for everybody.
-    Pass,
-    /// The change was made for the caller, or failed like this.
-    Made(Result<(), Errno>),
-    /// It is refused.
-    Refuse(Refusal),
-    /// The caller's memory or descriptors cannot be seen.
-    Unseen,
-}
-
-/// A refused call.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
-    pub(super) op: Operation,
-    pub(super) path: PathBuf,
-    pub(super) errno: Errno,
-}
-
-/// The way out of a judgement as soon as it is clear that the policy has no say.
-type Step<T> = Result<T, Verdict>;
-
-impl Bounds {
-    pub(super) fn new(plan: &LaunchPlan) -> Self {
-        let refusal = if plan.has_mounts() { Errno::EROFS } else { Errno::EACCES };
-        Self {
-            writable: plan.writable().map(Path::to_owned).collect(),
-            refusal,
-            emulates: plan.emulates_metadata(),
-        }
+/// Judges a waiting call.
+pub(super) fn judge(bounds: &Bounds, call: Call, notification: &Notification, caller: &Caller) -> Verdict {
+    let attempt = Attempt {
+        bounds,
+        caller,
+        call: notification,
+    };
+    if bounds.emulates()
+        && let Some(verdict) = attempt.emulate(call)
+    {
+        return verdict;
     }
-
-    /// Whether changes of metadata are made here.
-    pub(super) const fn emulates(&self) -> bool {
-        self.emulates
-    }
-
-    fn contains(&self, path: &Path) -> bool {
-        self.writable.iter().any(|root| path.starts_with(root))
-    }
-
-    /// Judges a waiting call.
-    pub(super) fn judge(&self, call: Call, notification: &Notification, caller: &Caller) -> Verdict {
-        let attempt = Attempt {
-            bounds: self,
-            caller,
-            call: notification,
-        };
-        if self.emulates
-            && let Some(verdict) = attempt.emulate(call)
-        {
-            return verdict;
-        }
-        match attempt.judge(call) {
-            Ok(verdict) | Err(verdict) => verdict,
-        }
-    }
-
-    /// The refusal of an operation on a path, unless the path may change or is the host's own
-    /// read-only file system's.
-    fn refuse(&self, op: Operation, path: Option<PathBuf>) -> Verdict {
-        match path {
-            Some(path) if !self.contains(&path) && !host_is_read_only(&path) => Verdict::Refuse(Refusal {
-                op,
-                path,
-                errno: self.refusal,
-            }),
-            _ => Verdict::Pass,
-        }
+    match attempt.judge(call) {
+        Ok(verdict) | Err(verdict) => verdict,
     }
 }
 
@@ -404,72 +339,4 @@ fn there(place: Place) -> Step<Node> {
 )]
 const fn as_descriptor(argument: u64) -> i32 {
     (argument as u32).cast_signed()
-}
-
-fn is_root() -> bool {
-    geteuid().is_root()
-}
-
-fn owns(node: &Node) -> bool {
-    is_root() || node.stat.st_uid == geteuid().as_raw()
-}
-
-/// Whether mode bits let this user at a file. A read-only mount does not count: it is looked at
-/// after the mode bits, and ours is what is in question.
-fn may(node: &Node, access: AccessFlags) -> bool {
-    matches!(
-        faccessat(&node.fd, c"", access, AtFlags::AT_EACCESS | AtFlags::AT_EMPTY_PATH),
-        Ok(()) | Err(Errno::EROFS)
-    )
-}
-
-/// Whether names in the directory of a place may change.
-fn may_change(place: &Place) -> bool {
-    let access = AccessFlags::W_OK | AccessFlags::X_OK;
-    matches!(
-        faccessat(&place.parent, c"", access, AtFlags::AT_EACCESS | AtFlags::AT_EMPTY_PATH),
-        Ok(()) | Err(Errno::EROFS)
-    )
-}
-
-/// Whether this name may go: from a sticky directory only its owner takes it (inode(7)).
-fn may_remove(place: &Place, node: &Node) -> bool {
-    let sticky = nix::sys::stat::fstat(&place.parent)
-        .is_ok_and(|parent| parent.st_mode & nix::libc::S_ISVTX != 0 && parent.st_uid != geteuid().as_raw());
-    may_change(place) && (!sticky || owns(node))
-}
-
-fn same_device(node: &Node, new: &Place) -> bool {
-    nix::sys::stat::fstat(&new.parent).is_ok_and(|parent| parent.st_dev == node.stat.st_dev)
-}
-
-/// chown(2): only root gives files away; an owner may choose among their own groups.
-fn may_give(node: &Node, user: u64, group: u64) -> bool {
-    let same = |wanted: u64, now: u32| wanted & 0xffff_ffff == 0xffff_ffff || wanted & 0xffff_ffff == u64::from(now);
-    let mine = || {
-        let own = nix::unistd::getegid().as_raw();
-        own == as_descriptor(group).cast_unsigned()
-            || getgroups().is_ok_and(|groups| {
-                groups
-                    .iter()
-                    .any(|g| g.as_raw() == as_descriptor(group).cast_unsigned())
-            })
-    };
-    is_root() || (owns(node) && same(user, node.stat.st_uid) && (same(group, node.stat.st_gid) || mine()))
-}
-
-fn is_empty(node: &Node) -> bool {
-    let listing = nix::dir::Dir::openat(
-        &node.fd,
-        c".",
-        OFlag::O_RDONLY | OFlag::O_DIRECTORY,
-        nix::sys::stat::Mode::empty(),
-    );
-    listing.is_ok_and(|mut listing| listing.iter().take(3).count() <= 2)
-}
-
-/// Whether the host itself has the file system of a path read-only.
-fn host_is_read_only(path: &Path) -> bool {
-    let existing = path.ancestors().find_map(|path| statvfs(path).ok());
-    existing.is_some_and(|about| about.flags().contains(FsFlags::ST_RDONLY))
 }

@@ -5,24 +5,21 @@
 use std::ffi::OsStr;
 use std::fs::read_to_string;
 use std::io::IoSliceMut;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, readlink, readlinkat};
+use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, readlink};
 use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
-use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use ringfence_backend::calls::Final;
 
+use super::walk::Walk;
+
 /// The longest path a call takes, its NUL included (`PATH_MAX` of linux/limits.h).
 const PATH_MAX: usize = 4096;
-/// How many links a path may lead through (path_resolution(7)).
-const MOST_LINKS: usize = 40;
-/// The inode number of /proc itself (`PROC_ROOT_INO` of the kernel).
-const PROC_ROOT: u64 = 1;
 const PAGE: usize = 4096;
 
 /// A thread that waits in a call.
@@ -47,7 +44,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    fn new(fd: OwnedFd) -> Result<Self, Errno> {
+    pub(super) fn new(fd: OwnedFd) -> Result<Self, Errno> {
         let stat = fstat(&fd)?;
         Ok(Self { fd, stat })
     }
@@ -200,12 +197,7 @@ impl Caller {
                 });
             }
         }
-        Walk {
-            caller: self,
-            root: self.own("root")?,
-            links: 0,
-        }
-        .run(base, path, last)
+        Walk::new(self, self.own("root")?).run(base, path, last)
     }
 }
 
@@ -216,7 +208,7 @@ fn trim(path: &[u8]) -> &[u8] {
 }
 
 /// What stands under a name; a link itself, if it is one.
-fn look(parent: &OwnedFd, name: &[u8]) -> Result<Option<Node>, Errno> {
+pub(super) fn look(parent: &OwnedFd, name: &[u8]) -> Result<Option<Node>, Errno> {
     match openat(
         parent,
         OsStr::from_bytes(name),
@@ -227,139 +219,6 @@ fn look(parent: &OwnedFd, name: &[u8]) -> Result<Option<Node>, Errno> {
         Err(Errno::ENOENT) => Ok(None),
         Err(errno) => Err(errno),
     }
-}
-
-/// A path followed one name at a time, each link read and followed as the caller would.
-struct Walk<'a> {
-    caller: &'a Caller,
-    root: OwnedFd,
-    links: usize,
-}
-
-impl Walk<'_> {
-    fn run(mut self, base: OwnedFd, path: &[u8], last: Final) -> Result<Place, Errno> {
-        let mut at = if path[0] == b'/' {
-            self.root.try_clone().map_err(|_| Errno::EMFILE)?
-        } else {
-            base
-        };
-        let mut rest: Vec<Vec<u8>> = names(path);
-        while let Some(name) = rest.pop() {
-            let is_last = rest.is_empty();
-            if name == b"." || name == b".." {
-                if name == b".." && !self.is_root(&at)? {
-                    at = directory(&at, b"..")?;
-                }
-                if is_last {
-                    let node = Node::new(directory(&at, b".")?)?;
-                    return Ok(Place {
-                        parent: at,
-                        name,
-                        node: Some(node),
-                    });
-                }
-                continue;
-            }
-            let node = look(&at, &name)?;
-            let link = node.as_ref().is_some_and(|node| node.kind() == SFlag::S_IFLNK);
-            if link && (!is_last || last == Final::Follow) {
-                self.links += 1;
-                if self.links > MOST_LINKS {
-                    return Err(Errno::ELOOP);
-                }
-                match self.follow(&at, &name)? {
-                    Followed::Text(text) => {
-                        if text.first() == Some(&b'/') {
-                            at = self.root.try_clone().map_err(|_| Errno::EMFILE)?;
-                        }
-                        rest.extend(names(&text));
-                        if rest.is_empty() {
-                            rest.push(b".".to_vec());
-                        }
-                    }
-                    Followed::Jump(fd) if is_last => {
-                        let node = Node::new(fd)?;
-                        return Ok(Place {
-                            parent: at,
-                            name,
-                            node: Some(node),
-                        });
-                    }
-                    Followed::Jump(fd) => at = fd,
-                }
-                continue;
-            }
-            if is_last {
-                return Ok(Place { parent: at, name, node });
-            }
-            at = match node {
-                Some(node) if node.kind() == SFlag::S_IFDIR => node.fd,
-                Some(_) => return Err(Errno::ENOTDIR),
-                None => return Err(Errno::ENOENT),
-            };
-        }
-        let node = Node::new(directory(&at, b".")?)?;
-        Ok(Place {
-            parent: at,
-            name: b".".to_vec(),
-            node: Some(node),
-        })
-    }
-
-    fn is_root(&self, at: &OwnedFd) -> Result<bool, Errno> {
-        let (here, root) = (fstat(at)?, fstat(&self.root)?);
-        Ok((here.st_dev, here.st_ino) == (root.st_dev, root.st_ino))
-    }
-
-    /// Reads a link. Those of /proc mean something else to each process that follows them.
-    fn follow(&self, parent: &OwnedFd, name: &[u8]) -> Result<Followed, Errno> {
-        let in_proc = fstatfs(parent).is_ok_and(|about| about.filesystem_type() == PROC_SUPER_MAGIC);
-        if in_proc && fstat(parent)?.st_ino == PROC_ROOT {
-            let process = self.caller.process();
-            match name {
-                b"self" => return Ok(Followed::Text(process.to_string().into_bytes())),
-                b"thread-self" => {
-                    return Ok(Followed::Text(
-                        format!("{process}/task/{}", self.caller.tid).into_bytes(),
-                    ));
-                }
-                _ => {}
-            }
-        } else if in_proc {
-            // A magic link leads to the very object, whatever its text says.
-            let fd = openat(
-                parent,
-                OsStr::from_bytes(name),
-                OFlag::O_PATH | OFlag::O_CLOEXEC,
-                Mode::empty(),
-            )?;
-            return Ok(Followed::Jump(fd));
-        }
-        Ok(Followed::Text(readlinkat(parent, OsStr::from_bytes(name))?.into_vec()))
-    }
-}
-
-enum Followed {
-    Text(Vec<u8>),
-    Jump(OwnedFd),
-}
-
-/// The names of a path, the last one first.
-fn names(path: &[u8]) -> Vec<Vec<u8>> {
-    path.split(|byte| *byte == b'/')
-        .rev()
-        .filter(|name| !name.is_empty())
-        .map(<[u8]>::to_vec)
-        .collect()
-}
-
-fn directory(at: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {
-    openat(
-        at,
-        OsStr::from_bytes(name),
-        OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
-        Mode::empty(),
-    )
 }
 
 #[cfg(test)]

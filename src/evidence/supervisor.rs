@@ -8,10 +8,12 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ringfence_backend::calls::{Call, table};
 use ringfence_backend::{Answer, LaunchPlan, Listener, Notification};
 
-use super::judgement::{Bounds, Refusal, Verdict};
-use super::ledger::{Denial, Ledger};
+use super::bounds::{Bounds, Refusal, Verdict};
+use super::judgement::judge;
+use super::ledger::Ledger;
 use super::resolve::Caller;
 use super::shortcut::Shortcut;
+use crate::facts::{Denial, Observed};
 
 /// How many calls are answered before whoever waits for the run gets a turn.
 const AT_ONCE: usize = 64;
@@ -26,19 +28,6 @@ pub(crate) struct Supervisor {
     ledger: Ledger,
     unseen: u64,
     accelerated: bool,
-}
-
-/// What a supervisor has seen of a run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Observed {
-    /// Whether only refused calls were looked at, those of programs that use the accelerator.
-    pub accelerated: bool,
-    /// Each kind of denial.
-    pub denials: Vec<Denial>,
-    /// How many more denials there were than are kept.
-    pub omitted: u64,
-    /// How many calls could not be looked at, and were left to the kernel.
-    pub unseen: u64,
 }
 
 impl Supervisor {
@@ -93,7 +82,7 @@ impl Supervisor {
             .binary_search_by_key(&notification.number, |(number, _)| *number);
         let verdict = match call.map(|found| self.calls[found].1) {
             Ok(call) if !self.shortcut.is_inside(call, notification, &caller) => {
-                self.bounds.judge(call, notification, &caller)
+                judge(&self.bounds, call, notification, &caller)
             }
             _ => Verdict::Pass,
         };

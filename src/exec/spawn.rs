@@ -10,7 +10,8 @@ use ringfence_backend::{ChildStdio, ExecImage, Launch, LaunchError, Launched, Pr
 
 use super::input::{Pump, Source as InputSource};
 use super::output::Stream;
-use super::spec::{Capture, ExecSpec, Input};
+use super::request::{Capture, Input};
+use super::spec::ExecSpec;
 use super::stdio::Source;
 use crate::error::Error;
 use crate::evidence::Supervisor;

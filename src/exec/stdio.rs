@@ -10,7 +10,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{FileStat, SFlag, fstat, stat};
 use ringfence_backend::StdioKind;
 
-use super::spec::{Capture, Input};
+use super::request::{Capture, Input};
 
 /// Where nothing comes from and everything may go.
 const NULL: &str = "/dev/null";

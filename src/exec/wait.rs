@@ -14,8 +14,8 @@ use super::input::Wants;
 use super::spawn::Spawned;
 use super::spec::ExecSpec;
 use super::stop::{Abort, Cause, Stop, signal_all};
-use crate::evidence::{Denial, Observed, Supervisor};
-use crate::facts::{CapturedStream, Exit};
+use crate::evidence::Supervisor;
+use crate::facts::{CapturedStream, Denial, Exit, Observed};
 
 /// How long a finished command's pipes may stay silent before the result goes out without their end.
 const IDLE: Duration = Duration::from_millis(100);

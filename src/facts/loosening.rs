@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use ringfence_backend::SandboxMode;
 use serde::Serialize;
 
-use crate::evidence::{Denial, Operation};
+use super::{Denial, Operation};
 
 /// Places that no policy should open: what stands there is no file of the user's.
 const SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];

@@ -6,25 +6,23 @@
 //! It confines itself; no thread of the runner is ever confined.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, OsString, c_int, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStringExt;
 use std::ptr;
 
 use nix::fcntl::OFlag;
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 
+use crate::child::{Child, child_main};
+use crate::image::ExecImage;
 use crate::listener::{Listener, status_channel};
 use crate::status::{Failure, RECORD, Record, Stage};
 use crate::{Boundary, FileId};
 
 /// Ample for the child's steps, which keep small structures on it and call nothing deep.
 const STACK: usize = 64 * 1024;
-
-/// The highest signal number of Linux.
-const LAST_SIGNAL: c_int = 64;
 
 /// Whose session and terminal the command has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,63 +62,6 @@ pub struct Launch<'a> {
     pub stdio: [ChildStdio<'a>; 3],
     /// The working directory, canonical, and what it must still be.
     pub workdir: (&'a CStr, FileId),
-}
-
-/// A program with its arguments and environment, ready for execve(2).
-#[derive(Debug)]
-pub struct ExecImage {
-    candidates: Vec<CString>,
-    argv: Vec<CString>,
-    env: Vec<CString>,
-}
-
-/// A string that no system call can carry.
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{field} has a NUL byte at offset {offset}")]
-pub struct ImageError {
-    /// Which string, in words.
-    pub field: String,
-    /// The offset of the first NUL byte.
-    pub offset: usize,
-}
-
-impl ExecImage {
-    /// Prepares a program.
-    ///
-    /// `candidates` are the paths to try, in order, as execvp(3) would.
-    ///
-    /// # Errors
-    /// [`ImageError`] for a NUL byte in any of the strings.
-    pub fn new(candidates: Vec<OsString>, argv: &[OsString], env: &[(OsString, OsString)]) -> Result<Self, ImageError> {
-        let owned = |field: String, bytes: Vec<u8>| {
-            CString::new(bytes).map_err(|e| ImageError {
-                field,
-                offset: e.nul_position(),
-            })
-        };
-        let argv = argv.iter().enumerate().map(|(i, arg)| {
-            let field = if i == 0 {
-                "the program's name".to_owned()
-            } else {
-                format!("argument {i}")
-            };
-            owned(field, arg.clone().into_vec())
-        });
-        let env = env.iter().map(|(name, value)| {
-            let mut entry = name.clone().into_vec();
-            entry.push(b'=');
-            entry.extend_from_slice(value.as_encoded_bytes());
-            owned(format!("the environment variable {}", name.display()), entry)
-        });
-        let candidates = candidates
-            .into_iter()
-            .map(|path| owned("the program's path".to_owned(), path.into_vec()));
-        Ok(Self {
-            argv: argv.collect::<Result<_, _>>()?,
-            env: env.collect::<Result<_, _>>()?,
-            candidates: candidates.collect::<Result<_, _>>()?,
-        })
-    }
 }
 
 /// Numbered attempts to break a boundary, made by a child inside it.
@@ -165,16 +106,6 @@ pub enum LaunchError {
     /// The child ended before it had said anything.
     #[error("the launching process ended before the boundary stood")]
     Vanished,
-}
-
-/// Everything the child reads. It lives in the runner's stack frame, which waits for the child.
-struct Child<'a> {
-    launch: &'a Launch<'a>,
-    task: Task<'a>,
-    argv: Vec<*const libc::c_char>,
-    env: Vec<*const libc::c_char>,
-    status: RawFd,
-    parent: libc::pid_t,
 }
 
 /// Starts a child that enters the boundary and then does its task.
@@ -287,200 +218,4 @@ fn clone_child(child: &Child<'_>) -> Result<(i32, OwnedFd), nix::errno::Errno> {
     }
     // SAFETY: CLONE_PIDFD stored a new descriptor that nobody else owns.
     Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
-}
-
-extern "C" fn child_main(argument: *mut c_void) -> c_int {
-    // SAFETY: `argument` is the `Child` of the waiting runner, which does not touch it meanwhile.
-    let child = unsafe { &*argument.cast::<Child<'_>>().cast_const() };
-    let failure = match child_steps(child) {
-        Ok(()) => return 0,
-        Err(failure) => failure,
-    };
-    tell(child.status, Record::Failed(failure));
-    // The number is seen by nobody who matters: without `Armed` and with `Failed` it is not read.
-    125
-}
-
-fn tell(status: RawFd, record: Record) {
-    let bytes = record.encode();
-    // SAFETY: writes RECORD bytes from a live array; a short or failed write reads as "vanished".
-    unsafe { libc::write(status, bytes.as_ptr().cast(), RECORD) };
-}
-
-/// Says that the boundary stands, and gives the runner the listener along with it.
-fn hand_over(status: RawFd, listener: RawFd) -> Result<(), Failure> {
-    /// Room for one descriptor (cmsg(3)), aligned as the header is.
-    #[repr(C)]
-    struct Control {
-        header: libc::cmsghdr,
-        fd: RawFd,
-    }
-    let mut bytes = Record::Armed.encode();
-    // SAFETY: structures on this stack that point to one another, of the sizes they are said to have.
-    unsafe {
-        let mut control = Control {
-            header: libc::cmsghdr {
-                cmsg_len: size_of::<libc::cmsghdr>() + size_of::<RawFd>(),
-                cmsg_level: libc::SOL_SOCKET,
-                cmsg_type: libc::SCM_RIGHTS,
-            },
-            fd: listener,
-        };
-        let mut part = libc::iovec {
-            iov_base: bytes.as_mut_ptr().cast(),
-            iov_len: RECORD,
-        };
-        let mut message: libc::msghdr = std::mem::zeroed();
-        message.msg_iov = &raw mut part;
-        message.msg_iovlen = 1;
-        message.msg_control = (&raw mut control).cast();
-        message.msg_controllen = size_of::<Control>();
-        if libc::sendmsg(status, &raw const message, 0) < 0 {
-            return Err(failed(Stage::Listener));
-        }
-    }
-    Ok(())
-}
-
-fn failed(stage: Stage) -> Failure {
-    Failure {
-        stage,
-        errno: nix::errno::Errno::last_raw(),
-    }
-}
-
-fn check(result: c_int, stage: Stage) -> Result<c_int, Failure> {
-    if result < 0 { Err(failed(stage)) } else { Ok(result) }
-}
-
-fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
-    let launch = child.launch;
-    // SAFETY: these calls take numbers, or read a zeroed `struct sigaction` of the kernel's size.
-    unsafe {
-        // Ignored signals survive exec, so each is set back to what a fresh program expects.
-        // The raw call, because the C library keeps two signals to itself.
-        let default = [0_u64; 4];
-        for signal in 1..=LAST_SIGNAL {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                signal,
-                default.as_ptr(),
-                ptr::null::<u64>(),
-                size_of::<u64>(),
-            );
-        }
-        check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Stage::Parent)?;
-        if libc::getppid() != child.parent {
-            return Err(Failure {
-                stage: Stage::Parent,
-                errno: libc::ESRCH,
-            });
-        }
-        if launch.session == Session::Own {
-            check(libc::setsid(), Stage::Session)?;
-        }
-    }
-    launch.boundary.isolate()?;
-    enter_workdir(launch.workdir.0, launch.workdir.1)?;
-    for (number, stdio) in (0..).zip(&launch.stdio) {
-        place_stream(number, stdio)?;
-    }
-    // SAFETY: takes numbers only. From here nothing above 2 survives exec, the status pipe included.
-    let closed = unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
-    if closed < 0 {
-        return Err(failed(Stage::Descriptors));
-    }
-    let listener = launch.boundary.confine()?;
-    match listener {
-        Some(fd) => hand_over(child.status, fd)?,
-        None => tell(child.status, Record::Armed),
-    }
-    match child.task {
-        Task::Exec(image) => Err(execute(child, image)),
-        Task::Try(attempts) => {
-            for number in 0..u8::MAX {
-                let Some(errno) = attempts.attempt(number) else { break };
-                tell(child.status, Record::Tried { attempt: number, errno });
-            }
-            Ok(())
-        }
-    }
-}
-
-/// Enters the directory that the runner pinned, through the child's own mounts.
-fn enter_workdir(path: &CStr, id: FileId) -> Result<(), Failure> {
-    let stage = Stage::WorkingDirectory;
-    let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    // SAFETY: a path that is a C string, a descriptor the kernel just gave, a zeroed structure.
-    unsafe {
-        let fd = check(libc::open(path.as_ptr(), flags), stage)?;
-        let mut stat: libc::stat = std::mem::zeroed();
-        check(libc::fstat(fd, &raw mut stat), stage)?;
-        if FileId::of(&stat) != id {
-            return Err(Failure {
-                stage,
-                errno: libc::ESTALE,
-            });
-        }
-        check(libc::fchdir(fd), stage)?;
-    }
-    Ok(())
-}
-
-fn place_stream(number: c_int, stdio: &ChildStdio<'_>) -> Result<(), Failure> {
-    let stage = Stage::Streams;
-    match stdio {
-        ChildStdio::Inherit => {}
-        // SAFETY: numbers of open descriptors; `fd` is not `number`, so dup2 clears close-on-exec.
-        ChildStdio::Fd(fd) => unsafe {
-            check(libc::dup2(fd.as_raw_fd(), number), stage)?;
-        },
-        // SAFETY: a path that is a C string, descriptors the kernel just gave, a zeroed structure.
-        ChildStdio::Device { path, flags, rdev } => unsafe {
-            let fd = check(
-                libc::open(path.as_ptr(), flags.bits() | libc::O_NOCTTY | libc::O_CLOEXEC),
-                stage,
-            )?;
-            let mut stat: libc::stat = std::mem::zeroed();
-            check(libc::fstat(fd, &raw mut stat), stage)?;
-            if stat.st_mode & libc::S_IFMT != libc::S_IFCHR || stat.st_rdev != *rdev {
-                return Err(Failure {
-                    stage,
-                    errno: libc::ESTALE,
-                });
-            }
-            check(libc::dup2(fd, number), stage)?;
-        },
-    }
-    Ok(())
-}
-
-/// Executes the first candidate that can be, and says why when none can.
-fn execute(child: &Child<'_>, image: &ExecImage) -> Failure {
-    let mut seen = libc::ENOENT;
-    // SAFETY: an empty mask on the stack; then C strings in null-terminated arrays that the
-    // waiting runner keeps alive.
-    unsafe {
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
-        for path in &image.candidates {
-            libc::execve(path.as_ptr(), child.argv.as_ptr(), child.env.as_ptr());
-            match nix::errno::Errno::last_raw() {
-                libc::ENOENT | libc::ENOTDIR => {}
-                // execvp(3): a refusal is remembered while the search goes on.
-                libc::EACCES => seen = libc::EACCES,
-                other => {
-                    return Failure {
-                        stage: Stage::Exec,
-                        errno: other,
-                    };
-                }
-            }
-        }
-    }
-    Failure {
-        stage: Stage::Exec,
-        errno: seen,
-    }
 }

@@ -10,9 +10,13 @@
 mod backend;
 #[cfg(target_os = "linux")]
 pub mod calls;
+#[cfg(target_os = "linux")]
+mod child;
 mod coverage;
 #[cfg(target_os = "linux")]
 pub mod descriptor;
+#[cfg(target_os = "linux")]
+mod image;
 #[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
@@ -28,7 +32,9 @@ pub use backend::Boundary;
 pub use backend::{Backend, BackendId, HostSupport, Missing, PlanError, PrepareError, Probe, UnknownBackend};
 pub use coverage::{Coverage, Door, Effect, Enforcement};
 #[cfg(target_os = "linux")]
-pub use launch::{Attempt, ChildStdio, ExecImage, ImageError, Launch, LaunchError, Launched, Session, Task, launch};
+pub use image::{ExecImage, ImageError};
+#[cfg(target_os = "linux")]
+pub use launch::{Attempt, ChildStdio, Launch, LaunchError, Launched, Session, Task, launch};
 #[cfg(target_os = "linux")]
 pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};

@@ -1,0 +1,61 @@
+//! A program ready to be executed.
+
+use std::ffi::{CString, OsString};
+use std::os::unix::ffi::OsStringExt;
+
+/// A program with its arguments and environment, ready for execve(2).
+#[derive(Debug)]
+pub struct ExecImage {
+    pub(crate) candidates: Vec<CString>,
+    pub(crate) argv: Vec<CString>,
+    pub(crate) env: Vec<CString>,
+}
+
+/// A string that no system call can carry.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{field} has a NUL byte at offset {offset}")]
+pub struct ImageError {
+    /// Which string, in words.
+    pub field: String,
+    /// The offset of the first NUL byte.
+    pub offset: usize,
+}
+
+impl ExecImage {
+    /// Prepares a program.
+    ///
+    /// `candidates` are the paths to try, in order, as execvp(3) would.
+    ///
+    /// # Errors
+    /// [`ImageError`] for a NUL byte in any of the strings.
+    pub fn new(candidates: Vec<OsString>, argv: &[OsString], env: &[(OsString, OsString)]) -> Result<Self, ImageError> {
+        let owned = |field: String, bytes: Vec<u8>| {
+            CString::new(bytes).map_err(|e| ImageError {
+                field,
+                offset: e.nul_position(),
+            })
+        };
+        let argv = argv.iter().enumerate().map(|(i, arg)| {
+            let field = if i == 0 {
+                "the program's name".to_owned()
+            } else {
+                format!("argument {i}")
+            };
+            owned(field, arg.clone().into_vec())
+        });
+        let env = env.iter().map(|(name, value)| {
+            let mut entry = name.clone().into_vec();
+            entry.push(b'=');
+            entry.extend_from_slice(value.as_encoded_bytes());
+            owned(format!("the environment variable {}", name.display()), entry)
+        });
+        let candidates = candidates
+            .into_iter()
+            .map(|path| owned("the program's path".to_owned(), path.into_vec()));
+        Ok(Self {
+            argv: argv.collect::<Result<_, _>>()?,
+            env: env.collect::<Result<_, _>>()?,
+            candidates: candidates.collect::<Result<_, _>>()?,
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! Where a run may change files, and what is made of a call that would change others.
+
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use ringfence_backend::LaunchPlan;
+
+use super::permission::host_is_read_only;
+use crate::facts::Operation;
+
+/// Where a run may change files, and how it is told where it may not.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    writable: Vec<PathBuf>,
+    refusal: Errno,
+    /// Whether changes of metadata are made here rather than by the caller.
+    emulates: bool,
+}
+
+/// What the policy makes of a call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Nothing: the kernel decides, as it does for everybody.
+    Pass,
+    /// The change was made for the caller, or failed like this.
+    Made(Result<(), Errno>),
+    /// It is refused.
+    Refuse(Refusal),
+    /// The caller's memory or descriptors cannot be seen.
+    Unseen,
+}
+
+/// A refused call.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) op: Operation,
+    pub(super) path: PathBuf,
+    pub(super) errno: Errno,
+}
+
+/// The way out of a judgement as soon as it is clear that the policy has no say.
+pub(super) type Step<T> = Result<T, Verdict>;
+
+impl Bounds {
+    pub(super) fn new(plan: &LaunchPlan) -> Self {
+        let refusal = if plan.has_mounts() { Errno::EROFS } else { Errno::EACCES };
+        Self {
+            writable: plan.writable().map(Path::to_owned).collect(),
+            refusal,
+            emulates: plan.emulates_metadata(),
+        }
+    }
+
+    /// Whether changes of metadata are made here.
+    pub(super) const fn emulates(&self) -> bool {
+        self.emulates
+    }
+
+    pub(super) fn contains(&self, path: &Path) -> bool {
+        self.writable.iter().any(|root| path.starts_with(root))
+    }
+
+    /// The refusal of an operation on a path, unless the path may change or is the host's own
+    /// read-only file system's.
+    pub(super) fn refuse(&self, op: Operation, path: Option<PathBuf>) -> Verdict {
+        match path {
+            Some(path) if !self.contains(&path) && !host_is_read_only(&path) => Verdict::Refuse(Refusal {
+                op,
+                path,
+                errno: self.refusal,
+            }),
+            _ => Verdict::Pass,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the system itself would say to this user, were there no confinement.
+
+use std::path::Path;
+
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::statvfs::{FsFlags, statvfs};
+use nix::unistd::{AccessFlags, faccessat, geteuid, getgroups};
+
+use super::resolve::{Node, Place};
+
+pub(super) fn is_root() -> bool {
+    geteuid().is_root()
+}
+
+pub(super) fn owns(node: &Node) -> bool {
+    is_root() || node.stat.st_uid == geteuid().as_raw()
+}
+
+/// Whether mode bits let this user at a file. A read-only mount does not count: it is looked at
+/// after the mode bits, and ours is what is in question.
+pub(super) fn may(node: &Node, access: AccessFlags) -> bool {
+    matches!(
+        faccessat(&node.fd, c"", access, AtFlags::AT_EACCESS | AtFlags::AT_EMPTY_PATH),
+        Ok(()) | Err(Errno::EROFS)
+    )
+}
+
+/// Whether names in the directory of a place may change.
+pub(super) fn may_change(place: &Place) -> bool {
+    let access = AccessFlags::W_OK | AccessFlags::X_OK;
+    matches!(
+        faccessat(&place.parent, c"", access, AtFlags::AT_EACCESS | AtFlags::AT_EMPTY_PATH),
+        Ok(()) | Err(Errno::EROFS)
+    )
+}
+
+/// Whether this name may go: from a sticky directory only its owner takes it (inode(7)).
+pub(super) fn may_remove(place: &Place, node: &Node) -> bool {
+    let sticky = nix::sys::stat::fstat(&place.parent)
+        .is_ok_and(|parent| parent.st_mode & nix::libc::S_ISVTX != 0 && parent.st_uid != geteuid().as_raw());
+    may_change(place) && (!sticky || owns(node))
+}
+
+pub(super) fn same_device(node: &Node, new: &Place) -> bool {
+    nix::sys::stat::fstat(&new.parent).is_ok_and(|parent| parent.st_dev == node.stat.st_dev)
+}
+
+/// The kernel takes the low half of an id's argument.
+#[allow(clippy::cast_possible_truncation, reason = "as the kernel does")]
+const fn group_id(argument: u64) -> u32 {
+    argument as u32
+}
+
+/// chown(2): only root gives files away; an owner may choose among their own groups.
+pub(super) fn may_give(node: &Node, user: u64, group: u64) -> bool {
+    let same = |wanted: u64, now: u32| wanted & 0xffff_ffff == 0xffff_ffff || wanted & 0xffff_ffff == u64::from(now);
+    let mine = || {
+        let own = nix::unistd::getegid().as_raw();
+        own == group_id(group) || getgroups().is_ok_and(|groups| groups.iter().any(|g| g.as_raw() == group_id(group)))
+    };
+    is_root() || (owns(node) && same(user, node.stat.st_uid) && (same(group, node.stat.st_gid) || mine()))
+}
+
+pub(super) fn is_empty(node: &Node) -> bool {
+    let listing = nix::dir::Dir::openat(
+        &node.fd,
+        c".",
+        OFlag::O_RDONLY | OFlag::O_DIRECTORY,
+        nix::sys::stat::Mode::empty(),
+    );
+    listing.is_ok_and(|mut listing| listing.iter().take(3).count() <= 2)
+}
+
+/// Whether the host itself has the file system of a path read-only.
+pub(super) fn host_is_read_only(path: &Path) -> bool {
+    let existing = path.ancestors().find_map(|path| statvfs(path).ok());
+    existing.is_some_and(|about| about.flags().contains(FsFlags::ST_RDONLY))
+}

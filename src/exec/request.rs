@@ -1,0 +1,116 @@
+//! A run as the caller asks for it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ringfence_backend::{BackendId, SandboxExecutionPolicy, descriptor};
+
+/// How many bytes of each captured stream are kept, unless asked otherwise.
+pub const DEFAULT_MAX_OUTPUT: usize = 64_000;
+/// The deadline of a captured run, unless asked otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
+/// The longest deadline of a captured run.
+pub const MAX_TIMEOUT: Duration = Duration::from_mins(10);
+/// From the request to end until the kill, unless asked otherwise.
+pub const DEFAULT_GRACE: Duration = Duration::from_secs(3);
+/// What becomes of the command's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capture {
+    /// It is read; the command has a session of its own and no terminal.
+    Captured {
+        /// How many bytes of the end of each stream are kept.
+        max_output: usize,
+    },
+    /// It goes where the caller's goes; the command shares the caller's session and terminal.
+    Passthrough,
+}
+
+/// What the command reads on standard input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Nothing when captured, the caller's own otherwise.
+    Default,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// A file's content.
+    File(PathBuf),
+    /// What the caller's standard input has, through a pipe.
+    Callers,
+}
+
+/// A run as the caller asks for it.
+#[derive(Clone, Debug)]
+pub struct ExecRequest {
+    /// The run's name: a UUID of version 7.
+    pub run_id: String,
+    /// The program and its arguments, byte for byte.
+    pub argv: Vec<OsString>,
+    /// What may change.
+    pub policy: SandboxExecutionPolicy,
+    /// The directory to start in; relative to the workspace root, which is the default.
+    pub workdir: Option<PathBuf>,
+    /// The command's environment; see [`env::command_environment`].
+    pub env: Vec<(OsString, OsString)>,
+    /// What becomes of the output.
+    pub capture: Capture,
+    /// What is read on standard input.
+    pub input: Input,
+    /// The deadline. A captured run has one in any case, at most [`MAX_TIMEOUT`].
+    pub timeout: Option<Duration>,
+    /// From TERM to KILL.
+    pub grace: Option<Duration>,
+    /// Exactly this backend.
+    pub backend: Option<BackendId>,
+    /// How denials are to be known.
+    pub evidence: Evidence,
+}
+
+/// How denials are to be known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evidence {
+    /// By watching the calls, if nobody else does; in `workspace-write` with the accelerator, which
+    /// is exact for every program that does not set out to hide its own refused attempts.
+    #[default]
+    Auto,
+    /// By watching every call, without the accelerator, or the command does not run.
+    Strict,
+    /// By the command's own words alone.
+    Off,
+}
+
+/// A name for a run: a UUID of version 7 (RFC 9562), which sorts by time.
+#[must_use]
+pub fn new_run_id() -> String {
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .unwrap_or_default();
+    let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    // The kernel gives random bytes from early in its boot on; a name need not be a secret.
+    let random = descriptor::random().unwrap_or_default();
+    uuid::Builder::from_unix_timestamp_millis(millis, &random)
+        .into_uuid()
+        .to_string()
+}
+
+impl ExecRequest {
+    /// A captured run of `argv` in the workspace root with an empty environment.
+    #[must_use]
+    pub fn new(argv: Vec<OsString>, policy: SandboxExecutionPolicy) -> Self {
+        Self {
+            run_id: new_run_id(),
+            argv,
+            policy,
+            workdir: None,
+            env: Vec::new(),
+            capture: Capture::Captured {
+                max_output: DEFAULT_MAX_OUTPUT,
+            },
+            input: Input::Default,
+            timeout: None,
+            grace: None,
+            backend: None,
+            evidence: Evidence::Auto,
+        }
+    }
+}
