@@ -1,14 +1,16 @@
 //! How a denial is known.
 //!
 //! One question, [`judge`], whatever the source. The best is the kernel: the calls that change
-//! files wait for a supervisor, which sees what is refused and answers it itself. The last
-//! resort is the command's own words.
+//! files wait for a supervisor, which sees what is refused and answers it itself. Where somebody else
+//! watches the command already, the kernel's log may prove a denial. The last resort is the
+//! command's own words.
 
 pub(crate) mod accelerator;
 mod bounds;
 mod dialect;
 mod emulate;
 mod judgement;
+mod kernel_log;
 mod ledger;
 mod patch;
 mod permission;
@@ -17,6 +19,7 @@ mod shortcut;
 mod supervisor;
 mod walk;
 
+pub(crate) use kernel_log::KernelLog;
 pub(crate) use supervisor::Supervisor;
 
 use std::path::Path;
@@ -39,6 +42,8 @@ pub struct Observation<'a> {
     pub confined: bool,
     /// What was seen of the calls themselves, when they were watched.
     pub observed: Option<Observed>,
+    /// What the kernel's log told of a run that somebody else watched, or why nothing.
+    pub logged: Option<Result<Observed, String>>,
     /// How the command ended.
     pub exit: Exit,
     /// What it said on standard error, when that was captured.
@@ -53,18 +58,67 @@ pub fn judge(observation: Observation<'_>) -> Denied {
     if !observation.confined {
         return Denied::NothingConfined;
     }
-    match (observation.observed, observation.stderr) {
-        (Some(seen), _) if seen.unseen > 0 && seen.denials.is_empty() => Denied::Unavailable {
-            why: "a process of the command kept itself from being looked at",
+    let why = match (observation.observed, observation.logged) {
+        (Some(seen), _) if seen.unseen > 0 && seen.denials.is_empty() => {
+            return Denied::Unavailable {
+                why: "a process of the command kept itself from being looked at".to_owned(),
+            };
+        }
+        (Some(seen), _) | (None, Some(Ok(seen))) => return Denied::Observed(seen),
+        (None, Some(Err(log))) => format!("another program watches the command already; {log}"),
+        (None, None) => "nobody watched the command".to_owned(),
+    };
+    match observation.stderr {
+        Some(stderr) => Denied::Inferred {
+            denied: dialect::speaks_of_a_refusal(observation.exit, stderr, observation.dialect),
+            why,
         },
-        (Some(seen), _) => Denied::Observed(seen),
-        (None, Some(stderr)) => Denied::Inferred(dialect::speaks_of_a_refusal(
-            observation.exit,
-            stderr,
-            observation.dialect,
-        )),
-        (None, None) => Denied::Unavailable {
-            why: "nobody watched the command, and its output was not captured",
+        None => Denied::Unavailable {
+            why: format!("{why}, and its output was not captured"),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::Source;
+
+    fn judged(observed: Option<Observed>, logged: Option<Result<Observed, String>>, words: Option<&str>) -> Denied {
+        let stderr = words.map(|text| CapturedStream {
+            text: text.to_owned(),
+            ..CapturedStream::default()
+        });
+        judge(Observation {
+            confined: true,
+            observed,
+            logged,
+            exit: Exit::Code(1),
+            stderr: stderr.as_ref(),
+            dialect: &["Permission denied"],
+        })
+    }
+
+    #[test]
+    fn the_calls_come_first_then_the_log_then_the_words() {
+        let words = Some("Permission denied");
+        let log = Observed {
+            source: Source::Audit,
+            ..Observed::default()
+        };
+        let calls = Observed::default();
+        let watched = judged(Some(calls.clone()), Some(Ok(log.clone())), words);
+        assert_eq!(watched, Denied::Observed(calls));
+        assert_eq!(judged(None, Some(Ok(log.clone())), words), Denied::Observed(log));
+        let none = || Some(Err("the log is empty".to_owned()));
+        assert_eq!(judged(None, none(), words).verdict(), Some(true));
+        assert_eq!(judged(None, none(), words).evidence(), Some("inferred"));
+        let Denied::Unavailable { why } = judged(None, none(), None) else {
+            panic!("nothing is known")
+        };
+        assert!(
+            why.contains("the log is empty") && why.contains("not captured"),
+            "{why}"
+        );
     }
 }

@@ -189,6 +189,7 @@ fn report(
     let denied = evidence::judge(Observation {
         confined,
         observed: ended.observed,
+        logged: ended.logged,
         exit: ended.exit,
         stderr: ended.stderr.as_ref(),
         dialect: spec.plan().dialect,

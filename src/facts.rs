@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 mod denial;
 mod loosening;
 
-pub use denial::{Denial, Observed, Operation};
+pub use denial::{Denial, Observed, Operation, Source};
 pub use loosening::{Loosen, Loosening};
 
 /// The version of every document Ringfence prints.
@@ -115,11 +115,16 @@ pub enum Denied {
     /// Seen in the calls themselves.
     Observed(Observed),
     /// Read from the command's own words after it failed: a last resort.
-    Inferred(bool),
+    Inferred {
+        /// Whether they read like a refusal.
+        denied: bool,
+        /// Why there was nothing better.
+        why: String,
+    },
     /// No statement.
     Unavailable {
         /// Why.
-        why: &'static str,
+        why: String,
     },
 }
 
@@ -130,7 +135,7 @@ impl Denied {
         match self {
             Self::NothingConfined => Some(false),
             Self::Observed(seen) => Some(!seen.denials.is_empty()),
-            Self::Inferred(denied) => Some(*denied),
+            Self::Inferred { denied, .. } => Some(*denied),
             Self::Unavailable { .. } => None,
         }
     }
@@ -141,7 +146,7 @@ impl Denied {
         match self {
             Self::NothingConfined => None,
             Self::Observed(_) => Some("observed"),
-            Self::Inferred(_) => Some("inferred"),
+            Self::Inferred { .. } => Some("inferred"),
             Self::Unavailable { .. } => Some("unavailable"),
         }
     }
@@ -216,18 +221,20 @@ impl Serialize for SandboxFacts {
         if let Some(evidence) = self.denied.evidence() {
             map.serialize_entry("evidence", evidence)?;
         }
-        if let Denied::Unavailable { why } = &self.denied {
+        if let Denied::Inferred { why, .. } | Denied::Unavailable { why } = &self.denied {
             map.serialize_entry("evidenceReason", why)?;
         }
         if let Denied::Observed(seen) = &self.denied {
-            map.serialize_entry("evidenceSource", if seen.accelerated { "retry" } else { "notify" })?;
+            map.serialize_entry("evidenceSource", &seen.source)?;
             let listed: Vec<_> = seen
                 .denials
                 .iter()
                 .map(|denial| DenialEntry(denial, &self.loosening))
                 .collect();
             map.serialize_entry("denials", &listed)?;
-            map.serialize_entry("denialsOmitted", &seen.omitted)?;
+            // The log loses records in a storm, and nobody counts them.
+            let counted = seen.source != Source::Audit;
+            map.serialize_entry("denialsOmitted", &counted.then_some(seen.omitted))?;
         }
         if self.mode.confines() {
             map.serialize_entry("ungoverned", &self.ungoverned())?;
@@ -279,8 +286,9 @@ impl Serialize for DenialEntry<'_> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("op", &denial.op)?;
         path_entry(&mut map, "path", &denial.path)?;
-        map.serialize_entry("program", &denial.program)?;
-        map.serialize_entry("pid", &denial.pid)?;
+        let known = denial.pid != 0;
+        map.serialize_entry("program", &known.then_some(&denial.program))?;
+        map.serialize_entry("pid", &known.then_some(denial.pid))?;
         map.serialize_entry("errno", &format!("{:?}", denial.errno))?;
         map.serialize_entry("count", &denial.count)?;
         map.serialize_entry("loosen", &loosening.of(denial))?;

@@ -244,6 +244,7 @@ fn plan(selection: &Selection, mode: SandboxMode) -> Result<ringfence_backend::L
         scratch: None,
         stdio: [StdioKind::Stream, StdioKind::Stream, StdioKind::Stream],
         observe: Observe::No,
+        log: false,
         accelerator: None,
     };
     Ok(selection.choose(&policy, &command, None)?.plan)

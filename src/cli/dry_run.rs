@@ -105,7 +105,7 @@ fn describe(step: &PlanStep) -> String {
         PlanStep::Writable(root) => format!("keep {} writable", shown(root.path())),
         PlanStep::Shown { from, at } => format!("show {} at {}", shown(from.path()), shown(at)),
         PlanStep::DropCapabilities => "drop every capability, and the way to new ones".to_owned(),
-        PlanStep::Landlock { abi, rules } => {
+        PlanStep::Landlock { abi, rules, .. } => {
             let opened: Vec<_> = rules.iter().map(grant).collect();
             let but = if opened.is_empty() {
                 String::new()
@@ -158,6 +158,7 @@ mod tests {
         let step = PlanStep::Landlock {
             abi: 6,
             rules: vec![LandlockRule::Everything(root), LandlockRule::Device("/dev/null")],
+            log: false,
         };
         assert_eq!(
             describe(&step),

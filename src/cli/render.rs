@@ -116,11 +116,14 @@ fn refused(mode: SandboxMode, observed: &Observed, say: &mut impl FnMut(&str)) {
         } else {
             String::new()
         };
+        let by = match denial.pid {
+            0 => String::new(),
+            _ => format!(" by {}", visible(&denial.program)),
+        };
         say(&format!(
-            "{mode} refused: {} {} by {} ({:?}){times}",
+            "{mode} refused: {} {}{by} ({:?}){times}",
             word(&denial.op),
             shown(&denial.path),
-            visible(&denial.program),
             denial.errno,
         ));
     }
@@ -283,7 +286,10 @@ pub(crate) mod tests {
             stderr: None,
             sandbox: SandboxFacts {
                 mode: SandboxMode::WorkspaceWrite,
-                denied: Denied::Inferred(false),
+                denied: Denied::Inferred {
+                    denied: false,
+                    why: String::new(),
+                },
                 enforcement: Some(Enforcement::Full),
                 runner_failed: false,
                 backend: BackendId::Landlock,
@@ -350,7 +356,10 @@ pub(crate) mod tests {
             timeout_ms: Some(1500),
             ..report()
         };
-        eventful.sandbox.denied = Denied::Inferred(true);
+        eventful.sandbox.denied = Denied::Inferred {
+            denied: true,
+            why: String::new(),
+        };
         eventful.sandbox.survivors = Some(Survivors { found: 3, killed: 2 });
         let text = notes_text(&eventful);
         for word in ["refused", "1500 ms", "3 processes", "2 killed", "1 of them"] {

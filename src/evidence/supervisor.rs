@@ -13,7 +13,7 @@ use super::judgement::judge;
 use super::ledger::Ledger;
 use super::resolve::Caller;
 use super::shortcut::Shortcut;
-use crate::facts::{Denial, Observed};
+use crate::facts::{Denial, Observed, Source};
 
 /// How many calls are answered before whoever waits for the run gets a turn.
 const AT_ONCE: usize = 64;
@@ -143,7 +143,11 @@ impl Supervisor {
     pub(crate) fn finish(self) -> Observed {
         let (denials, omitted) = self.ledger.finish();
         Observed {
-            accelerated: self.accelerated,
+            source: if self.accelerated {
+                Source::Retry
+            } else {
+                Source::Notify
+            },
             denials,
             omitted,
             unseen: self.unseen,

@@ -50,7 +50,7 @@ pub struct ExecRequest {
     pub policy: SandboxExecutionPolicy,
     /// The directory to start in; relative to the workspace root, which is the default.
     pub workdir: Option<PathBuf>,
-    /// The command's environment; see [`env::command_environment`].
+    /// The command's environment; see [`command_environment`](super::env::command_environment).
     pub env: Vec<(OsString, OsString)>,
     /// What becomes of the output.
     pub capture: Capture,

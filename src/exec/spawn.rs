@@ -14,7 +14,7 @@ use super::request::{Capture, Input};
 use super::spec::ExecSpec;
 use super::stdio::Source;
 use crate::error::Error;
-use crate::evidence::Supervisor;
+use crate::evidence::{KernelLog, Supervisor};
 use crate::selection::Selection;
 
 /// A command that runs, and the runner's ends of its streams.
@@ -26,6 +26,8 @@ pub(super) struct Spawned {
     pub(super) stdout: Option<Stream>,
     pub(super) stderr: Option<Stream>,
     pub(super) supervisor: Option<Supervisor>,
+    /// What serves when somebody else watches the command, or why it cannot.
+    pub(super) log: Option<Result<KernelLog, String>>,
     /// Whether processes are left that the supervisor could hear of.
     pub(super) watching: bool,
 }
@@ -95,11 +97,17 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         workdir: (&workdir, spec.workdir_id()),
     };
     let input = input_source(spec.input())?;
+    // Before the launch, so that no record is missed.
+    let log = spec.wants_log().then(|| KernelLog::open(spec.plan()));
     let mut process = launch(&launched, Task::Exec(&image)).map_err(SpawnError::Launch)?;
     let supervisor = process
         .listener
         .take()
         .map(|listener| Supervisor::new(listener, spec.plan()));
+    let mut log = log.filter(|_| supervisor.is_none());
+    if let Some(Ok(log)) = &mut log {
+        log.follow(process.pid);
+    }
     let [stdin, stdout, stderr] = ours;
     let cap = match spec.capture() {
         Capture::Captured { max_output } => max_output,
@@ -109,6 +117,7 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         process,
         watching: supervisor.is_some(),
         supervisor,
+        log,
         session,
         stdin: input.zip(stdin).map(|(source, sink)| Pump::new(source, sink)),
         stdout: stdout.map(|fd| Stream::new(fd, cap)),

@@ -87,6 +87,11 @@ impl ExecSpec {
         &self.command.env
     }
 
+    /// Whether the kernel's log may have to serve.
+    pub(super) const fn wants_log(&self) -> bool {
+        self.command.log
+    }
+
     pub(super) const fn capture(&self) -> Capture {
         self.capture
     }
@@ -166,6 +171,8 @@ pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<Exe
             Evidence::Strict => Observe::Required,
             Evidence::Off => Observe::No,
         },
+        // Only under somebody else's filter can somebody else be watching already.
+        log: request.evidence == Evidence::Auto && ringfence_backend::descriptor::is_filtered(),
     };
     let plan = selection.choose(&request.policy, &command, request.backend)?.plan;
     Ok(ExecSpec {

@@ -14,7 +14,7 @@ use super::input::Wants;
 use super::spawn::Spawned;
 use super::spec::ExecSpec;
 use super::stop::{Abort, Cause, Stop, signal_all};
-use crate::evidence::Supervisor;
+use crate::evidence::{KernelLog, Supervisor};
 use crate::facts::{CapturedStream, Denial, Exit, Observed};
 
 /// How long a finished command's pipes may stay silent before the result goes out without their end.
@@ -30,6 +30,8 @@ pub(super) struct Ended {
     pub(super) stdout: Option<CapturedStream>,
     pub(super) stderr: Option<CapturedStream>,
     pub(super) observed: Option<Observed>,
+    /// The same from the kernel's log, where that had to serve.
+    pub(super) logged: Option<Result<Observed, String>>,
 }
 
 /// Waits until the command has ended and its output is read.
@@ -50,12 +52,17 @@ pub(super) fn wait(
     let reaped = descriptor::wait_for(spawned.process.pidfd.as_fd(), true);
     let (exit, cause) = result?;
     reaped?;
+    let logged = spawned.log.map(|log| log.and_then(KernelLog::finish));
+    if let Some(Ok(observed)) = &logged {
+        observed.denials.iter().for_each(tell);
+    }
     Ok(Ended {
         exit,
         cause,
         stdout: spawned.stdout.map(super::output::Stream::finish),
         stderr: spawned.stderr.map(super::output::Stream::finish),
         observed: spawned.supervisor.map(Supervisor::finish),
+        logged,
     })
 }
 
@@ -111,6 +118,7 @@ enum Event {
     Abort,
     Output,
     Call,
+    Record,
     Input,
     InputClosed,
 }
@@ -128,6 +136,11 @@ fn turn(
     let has = |event| happened.contains(&event);
     if has(Event::Call) && !spawned.supervisor.as_mut().is_some_and(|it| it.serve(tell)) {
         spawned.watching = false;
+    }
+    if has(Event::Record)
+        && let Some(Ok(log)) = &mut spawned.log
+    {
+        log.read();
     }
     if has(Event::Output) {
         for stream in [&mut spawned.stdout, &mut spawned.stderr].into_iter().flatten() {
@@ -163,6 +176,9 @@ fn next_events(
                 .iter()
                 .map(|it| (Event::Call, PollFd::new(it.fd(), readable))),
         );
+    }
+    if let Some(Ok(log)) = &spawned.log {
+        waiting.push((Event::Record, PollFd::new(log.fd(), readable)));
     }
     if let Some(pump) = &spawned.stdin {
         match pump.wants(stdin) {

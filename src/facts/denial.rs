@@ -46,11 +46,12 @@ pub enum Operation {
 pub struct Denial {
     /// What was attempted.
     pub op: Operation,
-    /// On what: absolute, resolved as the process saw it.
+    /// On what: absolute, resolved as the process saw it. With a slash at its end: on some name in
+    /// that directory, which is all that the kernel's log tells.
     pub path: PathBuf,
-    /// The program's name, as the kernel keeps it (15 bytes at most).
+    /// The program's name, as the kernel keeps it (15 bytes at most). Not known when `pid` is 0.
     pub program: String,
-    /// The process.
+    /// The process; 0 when it is not known.
     pub pid: i32,
     /// What it was told.
     pub errno: Errno,
@@ -58,11 +59,24 @@ pub struct Denial {
     pub count: u64,
 }
 
-/// What a supervisor has seen of a run.
+/// Where what was seen comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Every call that changes files waited and was looked at.
+    #[default]
+    Notify,
+    /// Only refused calls were looked at, those of programs that use the accelerator.
+    Retry,
+    /// The kernel's audit log: what it has was refused, and more may have been.
+    Audit,
+}
+
+/// What was seen of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Observed {
-    /// Whether only refused calls were looked at, those of programs that use the accelerator.
-    pub accelerated: bool,
+    /// Where it comes from.
+    pub source: Source,
     /// Each kind of denial.
     pub denials: Vec<Denial>,
     /// How many more denials there were than are kept.

@@ -44,7 +44,10 @@ impl Loosening {
             let opened = path.starts_with(&self.workspace_root) || beneath_any(path, &TEMP);
             return opened.then_some(Loosen::Mode(SandboxMode::WorkspaceWrite));
         }
-        let root = if changes_a_name(denial.op) {
+        let root = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            // The directory itself, without the slash that says so.
+            path.components().as_path()
+        } else if changes_a_name(denial.op) {
             path.parent()?
         } else {
             path
@@ -95,6 +98,15 @@ mod tests {
             loosen(mode, Operation::Create, "/srv/a/x"),
             Some(Loosen::AddWrite("/srv/a".into()))
         );
+    }
+
+    #[test]
+    fn a_directory_that_stands_for_a_name_in_it_is_opened_itself() {
+        let Some(Loosen::AddWrite(root)) = loosen(SandboxMode::WorkspaceWrite, Operation::Create, "/srv/a/") else {
+            panic!("nothing would have allowed it");
+        };
+        assert_eq!(root.as_os_str(), "/srv/a");
+        assert_eq!(loosen(SandboxMode::WorkspaceWrite, Operation::Create, "/"), None);
     }
 
     #[test]

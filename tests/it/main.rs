@@ -12,6 +12,7 @@
 mod escapes;
 mod hosts;
 mod input;
+mod kernel_log;
 mod modes;
 mod passthrough;
 mod privilege;

@@ -48,6 +48,13 @@ pub fn is_ignored(signal: i32) -> bool {
     }
 }
 
+/// Whether a system call filter was laid on the calling process already (prctl(2)).
+#[must_use]
+pub fn is_filtered() -> bool {
+    // SAFETY: takes numbers only.
+    unsafe { libc::prctl(libc::PR_GET_SECCOMP, 0, 0, 0, 0) == 2 }
+}
+
 /// Random bytes of the kernel's (getrandom(2)).
 ///
 /// # Errors

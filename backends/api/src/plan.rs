@@ -43,6 +43,8 @@ pub struct CommandSpec {
     pub stdio: [StdioKind; 3],
     /// Whether denials are to be observed.
     pub observe: Observe,
+    /// Whether the kernel is to log what is refused, where it can and the machine has auditing on.
+    pub log: bool,
     /// What makes observing cheap, when there is such a thing for this run.
     pub accelerator: Option<Accelerator>,
 }
@@ -93,6 +95,8 @@ pub enum PlanStep {
         abi: u8,
         /// The grants.
         rules: Vec<LandlockRule>,
+        /// Whether refusals are logged beyond exec (ABI 7).
+        log: bool,
     },
     /// A file shown in place of another, which stays as it is.
     Replaced {
@@ -153,6 +157,14 @@ impl LaunchPlan {
         self.steps
             .iter()
             .any(|step| matches!(step, PlanStep::Seccomp { cookie: Some(_), .. }))
+    }
+
+    /// Whether the kernel is asked to log what it refuses.
+    #[must_use]
+    pub fn is_logged(&self) -> bool {
+        self.steps
+            .iter()
+            .any(|step| matches!(step, PlanStep::Landlock { log: true, .. }))
     }
 
     /// Whether metadata is governed only as long as the runner watches.

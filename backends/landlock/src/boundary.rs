@@ -34,6 +34,7 @@ pub(crate) struct LandlockBoundary {
     trees: Vec<Tree>,
     replaced: Option<Tree>,
     ruleset: Option<Arc<OwnedFd>>,
+    log: bool,
     filters: Vec<Program>,
     observed: Option<Observed>,
 }
@@ -85,7 +86,10 @@ impl LandlockBoundary {
                 }
                 // Part of `confine`, for every plan of this backend.
                 PlanStep::DropCapabilities => {}
-                PlanStep::Landlock { abi, rules } => boundary.ruleset = Some(rulesets.get(*abi, rules)?),
+                PlanStep::Landlock { abi, rules, log } => {
+                    boundary.ruleset = Some(rulesets.get(*abi, rules)?);
+                    boundary.log = *log;
+                }
                 PlanStep::Replaced { by, at } => {
                     boundary.replaced = Some(Tree {
                         from: c_path(by.path())?,
@@ -203,7 +207,7 @@ impl Boundary for LandlockBoundary {
         kernel::drop_capabilities().map_err(at(Stage::Capabilities))?;
         kernel::no_new_privileges().map_err(at(Stage::Capabilities))?;
         if let Some(ruleset) = &self.ruleset {
-            kernel::landlock_restrict_self(ruleset.as_fd()).map_err(at(Stage::Landlock))?;
+            kernel::landlock_restrict_self(ruleset.as_fd(), self.log).map_err(at(Stage::Landlock))?;
         }
         for program in &self.filters {
             kernel::install_filter(program).map_err(at(Stage::Seccomp))?;

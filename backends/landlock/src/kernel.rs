@@ -15,6 +15,8 @@ use ringfence_backend::FileId;
 const LINUX_CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 /// `LANDLOCK_CREATE_RULESET_VERSION` (linux/landlock.h).
 const CREATE_RULESET_VERSION: c_uint = 1;
+/// `LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON` (linux/landlock.h, ABI 7).
+const LOG_NEW_EXEC_ON: c_uint = 1 << 1;
 /// `OPEN_TREE_CLONE` (linux/mount.h).
 const OPEN_TREE_CLONE: c_uint = 1;
 /// `MOVE_MOUNT_F_EMPTY_PATH` (linux/mount.h).
@@ -48,9 +50,12 @@ pub(crate) fn landlock_abi() -> Result<u8, Errno> {
 }
 
 /// Puts the calling thread into the domain of a ruleset. Needs `no_new_privs`.
-pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> Result<(), Errno> {
+///
+/// `log` has refusals logged after exec, too; the kernel must have ABI 7.
+pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>, log: bool) -> Result<(), Errno> {
+    let flags = if log { LOG_NEW_EXEC_ON } else { 0 };
     // SAFETY: takes numbers only.
-    done(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) }).map(drop)
+    done(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), flags) }).map(drop)
 }
 
 /// A detached copy of the mounts at and beneath `path`, as they are now.

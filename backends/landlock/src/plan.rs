@@ -14,6 +14,9 @@ const TERMINALS: [&str; 3] = ["/dev/tty", "/dev/ptmx", "/dev/pts"];
 /// Where programs look for shared memory; part of the temp area.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
 
+/// The first Landlock ABI that writes to the kernel's audit log.
+const LOGGING: u8 = 7;
+
 /// How a refusal by the mount layer reads, and one by Landlock.
 const EROFS: &str = "Read-only file system";
 const EACCES: &str = "Permission denied";
@@ -69,6 +72,7 @@ pub(crate) fn plan(
     steps.push(PlanStep::Landlock {
         abi: host.landlock_abi,
         rules: rules(policy, command),
+        log: command.log && host.landlock_abi >= LOGGING,
     });
     steps.push(PlanStep::Seccomp {
         observe,

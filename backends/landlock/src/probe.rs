@@ -114,7 +114,11 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
         steps.push(PlanStep::Writable(pin("/dev")?));
     }
     steps.push(PlanStep::DropCapabilities);
-    steps.push(PlanStep::Landlock { abi, rules: Vec::new() });
+    steps.push(PlanStep::Landlock {
+        abi,
+        rules: Vec::new(),
+        log: false,
+    });
     steps.push(PlanStep::Seccomp {
         observe: Observe::No,
         cookie: None,
