@@ -25,14 +25,16 @@ pub(crate) use supervisor::Supervisor;
 use std::path::Path;
 
 use crate::facts::{CapturedStream, Denied, Exit, Observed};
+use crate::selection::StateDir;
 
 /// Why the accelerator cannot be had with this state directory; nothing when it can.
 #[must_use]
 pub fn accelerator_missing(state_dir: Option<&Path>) -> Option<String> {
-    match state_dir {
-        Some(dir) => accelerator::find(dir).err(),
-        None => Some("no state directory is known to keep it in".to_owned()),
-    }
+    let found = state_dir
+        .ok_or_else(|| "no state directory is known to keep it in".to_owned())
+        .and_then(|dir| StateDir::open(dir, None))
+        .and_then(|state| accelerator::find(&state));
+    found.err()
 }
 
 /// What is known of a run that has ended.

@@ -1,7 +1,7 @@
 //! Which backend serves a run: the first that this host can use and that meets the policy.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use ringfence_backend::{
@@ -10,7 +10,10 @@ use ringfence_backend::{
 
 use crate::error::{Error, Tried};
 
+mod state;
 mod verdict;
+
+pub(crate) use state::StateDir;
 
 /// The backends of this host in order of preference, and what is known of them.
 #[derive(Debug)]
@@ -41,8 +44,7 @@ pub struct Choice<'a> {
 impl Selection {
     /// The backends of this system, in the order in which they are asked.
     ///
-    /// `state_dir` is where a verdict that was proved is remembered; without one every process
-    /// proves it again.
+    /// `state_dir` is where the accelerator of evidence is kept; without one there is none.
     #[must_use]
     pub fn of_this_system(state_dir: Option<PathBuf>) -> Self {
         let backends: Vec<Box<dyn Backend>> = vec![
@@ -106,9 +108,13 @@ impl Selection {
         Err(Error::SandboxUnavailable { tried })
     }
 
-    /// The state directory, if this run cannot write it: only then is anything in it believed.
-    pub(crate) fn own_state(&self, policy: &SandboxExecutionPolicy) -> Option<&Path> {
-        self.state_dir.as_deref().filter(|dir| !within_reach(dir, policy))
+    /// The state directory, if no run can write it.
+    ///
+    /// # Errors
+    /// Why it is not used, in a sentence.
+    pub(crate) fn own_state(&self, policy: &SandboxExecutionPolicy) -> Result<StateDir, String> {
+        let path = self.state_dir.as_deref().ok_or("no state directory is known")?;
+        StateDir::open(path, Some(policy))
     }
 
     fn consider(
@@ -124,7 +130,7 @@ impl Selection {
         if unasked.enforcement.is_none() {
             return Ok(unasked);
         }
-        let host = match self.probe(backend, policy) {
+        let host = match self.probe(backend) {
             Probe::Usable(host) => host,
             Probe::Unusable { reason } => return Err(reason),
         };
@@ -146,21 +152,18 @@ impl Selection {
     }
 
     /// The backend's answer: known in this process, remembered from another, or asked now.
-    fn probe(&self, backend: &dyn Backend, policy: &SandboxExecutionPolicy) -> Probe {
+    fn probe(&self, backend: &dyn Backend) -> Probe {
         let id = backend.id();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = known.get(&id) {
             return known.probe.clone();
         }
-        let state_dir = self.own_state(policy);
         let disproved = self
             .disproved
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .contains(&id);
-        let recalled = state_dir
-            .filter(|_| !disproved)
-            .and_then(|dir| verdict::recall(dir, backend));
+        let recalled = if disproved { None } else { verdict::recall(backend) };
         let answer = if let Some(host) = recalled {
             Known {
                 probe: Probe::Usable(host),
@@ -168,8 +171,8 @@ impl Selection {
             }
         } else {
             let probe = backend.probe();
-            if let (Some(dir), Probe::Usable(host)) = (state_dir, &probe) {
-                verdict::remember(dir, backend, host);
+            if let Probe::Usable(host) = &probe {
+                verdict::remember(backend, host);
             }
             Known { probe, recalled: false }
         };
@@ -187,21 +190,8 @@ impl Selection {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .insert(backend);
-            if let Some(dir) = &self.state_dir {
-                verdict::forget(dir, backend);
-            }
+            verdict::forget(backend);
         }
         recalled
     }
-}
-
-/// Whether the run could write the state directory, or it lies in the workspace, where Ringfence
-/// itself writes nothing.
-fn within_reach(state_dir: &Path, policy: &SandboxExecutionPolicy) -> bool {
-    let root = policy.workspace_root().path();
-    state_dir.starts_with(root)
-        || policy
-            .writable()
-            .iter()
-            .any(|writable| state_dir.starts_with(writable.path()))
 }

@@ -301,12 +301,9 @@ impl Attempt<'_> {
     }
 
     /// Mounting takes privilege, so without it the refusal is the system's own.
-    fn mount(&self, path: Option<PathArg>) -> Step<Verdict> {
+    fn mount(&self, path: PathArg) -> Step<Verdict> {
         demand(is_root())?;
-        let path = match path {
-            Some(path) => self.named(path, Final::Follow, EMPTY_PATH)?.path(),
-            None => None,
-        };
+        let path = self.named(path, Final::Follow, 0)?.path();
         let path = path.unwrap_or_else(|| PathBuf::from("/"));
         Ok(Verdict::Refuse(Refusal {
             op: Operation::Mount,

@@ -15,6 +15,8 @@ const FEWEST: usize = 20;
 const PAGE: usize = 4096;
 /// The length of `mov number, %eax; syscall`.
 const PLACE: usize = 7;
+/// `call`, the instruction's first byte.
+const CALL: u8 = 0xe8;
 
 /// Calls whose places are rewritten, the frequent ones first (asm/unistd_64.h).
 const CALLS: [u32; 32] = [
@@ -22,14 +24,18 @@ const CALLS: [u32; 32] = [
     259, 188, 189, 190, 197, 198, 199,
 ];
 
-/// The negated errors that a boundary refuses with, as the low byte of an instruction's operand:
-/// EROFS, EACCES, EXDEV, EPERM.
-const REFUSALS: [u8; 4] = [0xe2, 0xf3, 0xee, 0xff];
+/// The negated errors that read-only mounts and Landlock refuse these calls with, as the low byte
+/// of an instruction's operand: EROFS, EACCES, EXDEV.
+const REFUSALS: [u8; 3] = [0xe2, 0xf3, 0xee];
+/// How far before a place a call may stand that makes its thread cancellable meanwhile.
+const NEAR: usize = 40;
 
 /// A library that was rewritten.
 #[derive(Debug)]
 pub(super) struct Patched {
     pub(super) bytes: Vec<u8>,
+    /// How many places were rewritten.
+    #[cfg_attr(not(test), allow(dead_code, reason = "for whoever looks at one"))]
     pub(super) places: usize,
 }
 
@@ -85,10 +91,16 @@ pub(super) fn patch(library: &[u8], cookie: u64) -> Result<Patched, Unsuitable> 
 }
 
 /// Every place that loads a number and calls the kernel, with the number.
+///
+/// A place just behind a call of another function is left out: there the library has made the
+/// thread cancellable for as long as the kernel works (pthreads(7)), and a cancelled thread is
+/// unwound from where it stands, which cannot be in code that no unwinder knows.
 fn places_in(library: &[u8], text: Range<usize>) -> Vec<(u32, usize)> {
     let code = &library[text.clone()];
     let at = |(offset, bytes): (usize, &[u8])| match *bytes {
-        [0xb8, a, b, c, d, 0x0f, 0x05] => Some((u32::from_le_bytes([a, b, c, d]), text.start + offset)),
+        [0xb8, a, b, c, d, 0x0f, 0x05] if !code[offset.saturating_sub(NEAR)..offset].contains(&CALL) => {
+            Some((u32::from_le_bytes([a, b, c, d]), text.start + offset))
+        }
         _ => None,
     };
     code.windows(PLACE).enumerate().filter_map(at).collect()

@@ -157,10 +157,14 @@ pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<Exe
     let program = request.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
     let candidates = lookup::candidates(program, &environment);
     let accelerated = request.evidence == Evidence::Auto && request.policy.mode() == SandboxMode::WorkspaceWrite;
-    let own_state = selection.own_state(&request.policy).filter(|_| accelerated);
+    let own_state = if accelerated {
+        selection.own_state(&request.policy).ok()
+    } else {
+        None
+    };
     let command = CommandSpec {
         // Without one every call that changes files waits: slower, and as exact.
-        accelerator: own_state.and_then(|dir| accelerator::find(dir).ok()),
+        accelerator: own_state.and_then(|state| accelerator::find(&state).ok()),
         argv: request.argv,
         env: environment,
         workdir,

@@ -1,75 +1,48 @@
-//! Verdicts that outlive a process: which layers were proved on this boot, kernel and program.
+//! Verdicts that outlive a process: which layers were proved on this boot by this program.
 //!
-//! Only full coverage is remembered: a host that gave less may give more to the next caller. What
-//! is remembered is the word for the layers and nothing that could weaken a boundary; a wrong
-//! word makes a launch fail, and then it is forgotten and the host is asked again.
+//! Only full coverage is remembered: a host that gave less may give more to the next caller. A word
+//! that is no longer true makes a launch fail; then it is forgotten, and the host is asked again.
 
+use std::ffi::CString;
 use std::fs;
-use std::io::{Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
 
-use nix::fcntl::OFlag;
-use ringfence_backend::{Backend, BackendId, Enforcement, HostSupport};
+use ringfence_backend::{Backend, BackendId, Enforcement, HostSupport, keyring};
 
-fn file(dir: &Path, backend: BackendId) -> PathBuf {
-    dir.join(format!("verdict-{backend}"))
+fn name(backend: BackendId) -> Option<CString> {
+    CString::new(format!("ringfence:verdict:{backend}")).ok()
 }
 
-/// What a verdict depends on: the boot, the kernel, this program, and who runs it.
+/// What a verdict depends on besides the boot and the user, whose keyring it is in: this program.
 fn key() -> Option<String> {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    let kernel = nix::sys::utsname::uname().ok()?;
     let program = fs::metadata("/proc/self/exe").ok()?;
     Some(format!(
-        "{} {} {}:{}:{}:{} {}",
-        boot.trim(),
-        kernel.release().to_string_lossy(),
+        "{}:{}:{}:{}",
         program.dev(),
         program.ino(),
         program.size(),
-        program.mtime(),
-        nix::unistd::geteuid(),
+        program.mtime()
     ))
 }
 
 /// The support that was proved before, if nothing it depends on has changed.
-pub(super) fn recall(dir: &Path, backend: &dyn Backend) -> Option<HostSupport> {
-    let path = file(dir, backend.id());
-    let flags = (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK).bits();
-    let file = fs::File::options().read(true).custom_flags(flags).open(path).ok()?;
-    let about = file.metadata().ok()?;
-    let others_may_write = about.mode() & 0o022 != 0;
-    if !about.is_file() || others_may_write || about.uid() != nix::unistd::geteuid().as_raw() {
-        return None;
-    }
-    let mut text = String::new();
-    file.take(4096).read_to_string(&mut text).ok()?;
-    let (remembered, layers) = text.trim_end().split_once('\n')?;
-    if remembered != key()? {
-        return None;
-    }
-    backend.recall(layers)
+pub(super) fn recall(backend: &dyn Backend) -> Option<HostSupport> {
+    let text = keyring::kept(&name(backend.id())?)?;
+    let (remembered, layers) = text.split_once('\n')?;
+    let host = (remembered == key()?).then(|| backend.recall(layers)).flatten()?;
+    (host.coverage.enforcement() == Enforcement::Full).then_some(host)
 }
 
 /// Remembers full coverage. Not being able to is no fault: the next process asks the host again.
-pub(super) fn remember(dir: &Path, backend: &dyn Backend, host: &HostSupport) {
-    if host.coverage.enforcement() != Enforcement::Full {
-        return;
-    }
-    let Some(key) = key() else { return };
-    let written = fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .and_then(|()| tempfile::Builder::new().prefix(".verdict-").tempfile_in(dir))
-        .and_then(|mut temp| writeln!(temp, "{key}\n{}", host.layers).map(|()| temp));
-    if let Ok(temp) = written {
-        let _ = temp.persist(file(dir, backend.id()));
+pub(super) fn remember(backend: &dyn Backend, host: &HostSupport) {
+    if let (Enforcement::Full, Some(key), Some(name)) = (host.coverage.enforcement(), key(), name(backend.id())) {
+        let _ = keyring::keep(&name, &format!("{key}\n{}", host.layers));
     }
 }
 
 /// Forgets what was remembered.
-pub(super) fn forget(dir: &Path, backend: BackendId) {
-    let _ = fs::remove_file(file(dir, backend));
+pub(super) fn forget(backend: BackendId) {
+    if let Some(name) = name(backend) {
+        keyring::forget(&name);
+    }
 }

@@ -89,7 +89,7 @@ pub enum Call {
     /// ioctl(2): only some requests change an inode.
     Ioctl,
     /// Mounts, unmounts, or changes mounts; the path named is where.
-    Mount(Option<PathArg>),
+    Mount(PathArg),
 }
 
 const fn cwd(text: u8) -> PathArg {
@@ -168,12 +168,9 @@ pub fn table() -> Vec<(c_long, Call)> {
             Call::PathMetadata(Metadata::Flags, at(0, 1), Follow, Some(4)),
         ),
         (libc::SYS_ioctl, Call::Ioctl),
-        (libc::SYS_mount, Call::Mount(Some(cwd(1)))),
-        (libc::SYS_umount2, Call::Mount(Some(cwd(0)))),
-        (libc::SYS_pivot_root, Call::Mount(Some(cwd(0)))),
-        (libc::SYS_move_mount, Call::Mount(Some(at(2, 3)))),
-        (libc::SYS_mount_setattr, Call::Mount(Some(at(0, 1)))),
-        (libc::SYS_fsmount, Call::Mount(None)),
+        (libc::SYS_mount, Call::Mount(cwd(1))),
+        (libc::SYS_umount2, Call::Mount(cwd(0))),
+        (libc::SYS_pivot_root, Call::Mount(cwd(0))),
     ];
     #[cfg(target_arch = "x86_64")]
     table.extend([

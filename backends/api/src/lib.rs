@@ -18,6 +18,8 @@ pub mod descriptor;
 #[cfg(target_os = "linux")]
 mod image;
 #[cfg(target_os = "linux")]
+pub mod keyring;
+#[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
 mod listener;

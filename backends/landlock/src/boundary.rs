@@ -61,6 +61,7 @@ impl LandlockBoundary {
     /// [`PrepareError`] for the first thing that is not there.
     pub(crate) fn prepare(steps: &[PlanStep], rulesets: &Rulesets) -> Result<Self, PrepareError> {
         let mut boundary = Self::default();
+        let runner = nix::unistd::getpid().as_raw().cast_unsigned();
         for step in steps {
             match step {
                 PlanStep::UserNamespace => {
@@ -100,14 +101,14 @@ impl LandlockBoundary {
                 PlanStep::Seccomp {
                     observe: Observe::No, ..
                 } => {
-                    boundary.filters.push(filter::base().map_err(too_long)?);
+                    boundary.filters.push(filter::base(runner).map_err(too_long)?);
                 }
                 PlanStep::Seccomp { observe, cookie, .. } => {
                     let instead = match observe {
                         Observe::Required => None,
-                        _ => Some(filter::base().map_err(too_long)?),
+                        _ => Some(filter::base(runner).map_err(too_long)?),
                     };
-                    let program = filter::observing(*cookie).map_err(too_long)?;
+                    let program = filter::observing(runner, *cookie).map_err(too_long)?;
                     boundary.observed = Some(Observed { program, instead });
                 }
                 PlanStep::SeccompMetadata => boundary.filters.push(filter::metadata().map_err(|e| unbuilt(&e))?),
@@ -135,7 +136,9 @@ impl LandlockBoundary {
         kernel::make_all_private().map_err(at(Stage::Mounts))?;
         let mut taken = [None::<ChildFd>; MOST_TREES];
         for (slot, tree) in taken.iter_mut().zip(&self.trees) {
-            *slot = Some(take(tree, Stage::WritableRoot)?);
+            let fd = take(tree, Stage::WritableRoot)?;
+            kernel::close_devices(fd).map_err(at(Stage::WritableRoot))?;
+            *slot = Some(fd);
         }
         kernel::make_all_read_only().map_err(at(Stage::Mounts))?;
         for (slot, tree) in taken.iter().zip(&self.trees) {

@@ -38,8 +38,21 @@ const OPENS_FOR_CHANGE: u32 =
     (libc::O_WRONLY | libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | (libc::O_TMPFILE & !libc::O_DIRECTORY))
         .cast_unsigned();
 
-/// Calls refused with EPERM: kernel modules, and keyrings that outlive the run.
-const REFUSED: [libc::c_long; 6] = [
+/// `open_tree_attr`, which the `libc` crate does not name yet (linux/unistd.h).
+const OPEN_TREE_ATTR: libc::c_long = 467;
+
+/// Calls refused with EPERM: kernel modules, keyrings that outlive the run, message queues that do
+/// (mq_overview(7)), and the newer calls that mount, some of which Landlock does not ask about.
+const REFUSED: [libc::c_long; 15] = [
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fspick,
+    libc::SYS_fsmount,
+    libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
+    libc::SYS_move_mount,
+    libc::SYS_mount_setattr,
+    libc::SYS_mq_unlink,
     libc::SYS_init_module,
     libc::SYS_finit_module,
     libc::SYS_delete_module,
@@ -62,6 +75,10 @@ enum Outcome {
     OpenFlags(u8),
     /// ioctl(2), by its request.
     Request,
+    /// mq_open(3): no queue is made that outlives the run.
+    QueueFlags,
+    /// A call on another process, unless that is the runner: whose limits are not the command's.
+    Process,
 }
 
 /// The filter of every confined run: foreign architectures and io_uring do not exist, keyrings and
@@ -69,8 +86,8 @@ enum Outcome {
 ///
 /// # Errors
 /// [`TooLong`], which would be a fault of the tables.
-pub(crate) fn base() -> Result<Program, TooLong> {
-    assemble(&refusals(), None)
+pub(crate) fn base(runner: u32) -> Result<Program, TooLong> {
+    assemble(&refusals(), runner, None)
 }
 
 /// The same, and every call that changes files waits for the runner, unless it carries the cookie
@@ -78,7 +95,7 @@ pub(crate) fn base() -> Result<Program, TooLong> {
 ///
 /// # Errors
 /// [`TooLong`], which would be a fault of the tables.
-pub(crate) fn observing(cookie: Option<u64>) -> Result<Program, TooLong> {
+pub(crate) fn observing(runner: u32, cookie: Option<u64>) -> Result<Program, TooLong> {
     let mut outcomes = refusals();
     for (call, kind) in calls::table() {
         let outcome = match kind {
@@ -88,13 +105,15 @@ pub(crate) fn observing(cookie: Option<u64>) -> Result<Program, TooLong> {
         };
         outcomes.insert(number(call), outcome);
     }
-    assemble(&outcomes, cookie)
+    assemble(&outcomes, runner, cookie)
 }
 
 fn refusals() -> BTreeMap<u32, Outcome> {
     let mut outcomes: BTreeMap<u32, Outcome> = REFUSED.map(|call| (number(call), Outcome::Eperm)).into();
     outcomes.insert(number(libc::SYS_io_uring_setup), Outcome::Enosys);
     outcomes.insert(number(libc::SYS_ioctl), Outcome::Request);
+    outcomes.insert(number(libc::SYS_mq_open), Outcome::QueueFlags);
+    outcomes.insert(number(libc::SYS_prlimit64), Outcome::Process);
     outcomes
 }
 
@@ -114,7 +133,7 @@ enum Line {
 /// The kernel runs a new filter once for every call number there is, to learn which it always
 /// allows. So the calls are found by a search tree: it has more instructions than a list and is
 /// installed in half the time (docs/adr/0002-layers.md).
-fn assemble(outcomes: &BTreeMap<u32, Outcome>, cookie: Option<u64>) -> Result<Program, TooLong> {
+fn assemble(outcomes: &BTreeMap<u32, Outcome>, runner: u32, cookie: Option<u64>) -> Result<Program, TooLong> {
     let mut lines = vec![
         Line::Plain(LOAD, ARCHITECTURE),
         Line::Ahead(JUMP_EQUAL, ARCH, 1),
@@ -136,6 +155,14 @@ fn assemble(outcomes: &BTreeMap<u32, Outcome>, cookie: Option<u64>) -> Result<Pr
     if observes {
         lines.extend(INODE_REQUESTS.map(|request| Line::To(JUMP_EQUAL, request, Outcome::Notify)));
     }
+    lines.push(Line::To(JUMP, 0, Outcome::Allow));
+    place(Outcome::QueueFlags, lines.len());
+    lines.push(Line::Plain(LOAD, ARGUMENTS + 8));
+    lines.push(Line::To(JUMP_SET, libc::O_CREAT.cast_unsigned(), Outcome::Eperm));
+    lines.push(Line::To(JUMP, 0, Outcome::Allow));
+    place(Outcome::Process, lines.len());
+    lines.push(Line::Plain(LOAD, ARGUMENTS));
+    lines.push(Line::To(JUMP_EQUAL, runner, Outcome::Eperm));
     lines.push(Line::To(JUMP, 0, Outcome::Allow));
     for argument in [1, 2]
         .into_iter()

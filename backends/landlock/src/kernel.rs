@@ -66,6 +66,28 @@ pub(crate) fn clone_tree(path: &CStr) -> Result<ChildFd, Errno> {
     Ok(ChildFd(c_int::try_from(fd).unwrap_or(-1)))
 }
 
+/// Closes the device nodes on a detached tree: no device is a file of the user's.
+pub(crate) fn close_devices(tree: ChildFd) -> Result<(), Errno> {
+    let attributes = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_NODEV,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: reads a C string and a live structure of the given size.
+    done(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            tree.0,
+            c"".as_ptr(),
+            AT_RECURSIVE | libc::AT_EMPTY_PATH.cast_unsigned(),
+            &raw const attributes,
+            size_of::<libc::mount_attr>(),
+        )
+    })
+    .map(drop)
+}
+
 /// Attaches a detached tree at `path`.
 pub(crate) fn attach_tree(tree: ChildFd, path: &CStr) -> Result<(), Errno> {
     // SAFETY: reads C strings.
@@ -263,6 +285,12 @@ pub(crate) mod attempt {
     pub(crate) fn take_descriptor(process: BorrowedFd<'_>) -> i32 {
         // SAFETY: takes numbers only.
         errno(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), 0, 0) })
+    }
+
+    /// Opens a file system to be mounted. Without privilege the filter's EPERM and the kernel's are one.
+    pub(crate) fn open_file_system() -> i32 {
+        // SAFETY: reads a C string.
+        errno(unsafe { libc::syscall(libc::SYS_fsopen, c"tmpfs".as_ptr(), 0) })
     }
 
     /// Asks for an io_uring.

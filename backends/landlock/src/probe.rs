@@ -196,13 +196,14 @@ fn kernel_pidfd() -> Result<OwnedFd, String> {
 }
 
 /// Each attempt, and the refusals that prove a layer.
-const EXPECTED: [(&str, &[Errno]); 5] = [
+const EXPECTED: [(&str, &[Errno]); 6] = [
     ("open a file for writing", &[Errno::EACCES]),
     ("create a file", &[Errno::EROFS, Errno::EACCES]),
     // EPERM would be the system's own refusal and prove nothing.
     ("change mode bits", &[Errno::EROFS]),
     ("take a descriptor from the runner", &[Errno::EPERM]),
     ("make an io_uring", &[Errno::ENOSYS]),
+    ("open a file system to mount", &[Errno::EPERM]),
 ];
 
 struct Breakout {
@@ -219,6 +220,7 @@ impl Attempt for Breakout {
             2 => Some(attempt::change_mode(c"/", self.mode)),
             3 => Some(attempt::take_descriptor(self.runner.as_fd())),
             4 => Some(attempt::io_uring()),
+            5 => Some(attempt::open_file_system()),
             _ => None,
         }
     }

@@ -79,6 +79,8 @@ fn build(abi: u8, rules: &[LandlockRule]) -> Result<OwnedFd, PrepareError> {
     for rule in rules {
         ruleset = match rule {
             LandlockRule::Everything(root) => {
+                // No device node is made, wherever it would stand.
+                let handled = handled & !make_bitflags!(AccessFs::{MakeChar | MakeBlock});
                 let access = if root.is_directory() {
                     handled
                 } else {

@@ -1,6 +1,8 @@
 use super::*;
 
 const NONE: [u32; 3] = [0; 3];
+/// The runner's process id.
+const RUNNER: u32 = 77;
 
 /// Runs a filter as the kernel would, for the instructions that occur in it.
 fn verdict(program: &[sock_filter], arch: u32, nr: u32, args: [u32; 3]) -> u32 {
@@ -42,7 +44,7 @@ fn errno(value: i32) -> u32 {
 
 #[test]
 fn foreign_architectures_and_io_uring_do_not_exist() {
-    let base = base().unwrap();
+    let base = base(RUNNER).unwrap();
     assert_eq!(
         verdict(&base, 0x4000_0003, number(libc::SYS_read), NONE),
         errno(libc::ENOSYS)
@@ -57,7 +59,7 @@ fn foreign_architectures_and_io_uring_do_not_exist() {
 
 #[test]
 fn keyrings_modules_and_typing_into_terminals_are_refused() {
-    let base = base().unwrap();
+    let base = base(RUNNER).unwrap();
     for call in REFUSED {
         assert_eq!(
             verdict(&base, ARCH, number(call), NONE),
@@ -75,7 +77,7 @@ fn keyrings_modules_and_typing_into_terminals_are_refused() {
 
 #[test]
 fn ordinary_calls_pass_the_base_filter() {
-    let base = base().unwrap();
+    let base = base(RUNNER).unwrap();
     for call in [libc::SYS_read, libc::SYS_openat, libc::SYS_fchmod, libc::SYS_execve] {
         assert_eq!(
             verdict(&base, ARCH, number(call), NONE),
@@ -91,7 +93,7 @@ fn ordinary_calls_pass_the_base_filter() {
 
 #[test]
 fn the_filters_stay_short() {
-    assert!(observing(None).unwrap().len() <= 180);
+    assert!(observing(RUNNER, None).unwrap().len() <= 200);
 }
 
 #[test]
@@ -126,7 +128,7 @@ fn every_metadata_call_is_refused_in_the_fallback() {
 
 #[test]
 fn every_call_that_changes_files_waits_when_observed() {
-    let observing = observing(None).unwrap();
+    let observing = observing(RUNNER, None).unwrap();
     for (call, kind) in calls::table() {
         let args = match kind {
             Call::Open(_, 1) => [0, libc::O_WRONLY.cast_unsigned(), 0],
@@ -151,7 +153,7 @@ fn every_call_that_changes_files_waits_when_observed() {
 
 #[test]
 fn reading_does_not_wait_when_observed() {
-    let observing = observing(None).unwrap();
+    let observing = observing(RUNNER, None).unwrap();
     for opening in [0, libc::O_DIRECTORY | libc::O_CLOEXEC, libc::O_NOFOLLOW] {
         let args = [0, 0, opening.cast_unsigned()];
         assert_eq!(
@@ -176,7 +178,7 @@ fn reading_does_not_wait_when_observed() {
 
 #[test]
 fn what_the_base_filter_refuses_is_refused_when_observed() {
-    let (base, observing) = (base().unwrap(), observing(None).unwrap());
+    let (base, observing) = (base(RUNNER).unwrap(), observing(RUNNER, None).unwrap());
     for call in REFUSED.into_iter().chain([libc::SYS_io_uring_setup]) {
         assert_eq!(
             verdict(&base, ARCH, number(call), NONE),
@@ -188,7 +190,7 @@ fn what_the_base_filter_refuses_is_refused_when_observed() {
 #[test]
 fn a_call_with_the_cookie_does_not_wait_and_every_other_does() {
     const COOKIE: u64 = 0x1122_3344_5566_7788;
-    let observing = observing(Some(COOKIE)).unwrap();
+    let observing = observing(RUNNER, Some(COOKIE)).unwrap();
     let writes = [0, 0, libc::O_WRONLY.cast_unsigned()];
     for call in [libc::SYS_openat, libc::SYS_mkdirat, libc::SYS_fchmod] {
         let judged = |sixth| with_cookie(&observing, ARCH, number(call), writes, sixth);
@@ -208,4 +210,20 @@ fn where_the_runner_changes_metadata_only_inode_requests_are_refused() {
     assert_eq!(judged(libc::SYS_ioctl, [0, 0x4008_6602, 0]), errno(libc::EROFS));
     assert_eq!(judged(libc::SYS_ioctl, [0, 0x8008_6601, 0]), libc::SECCOMP_RET_ALLOW);
     assert_eq!(judged(libc::SYS_fchmod, NONE), libc::SECCOMP_RET_ALLOW);
+}
+
+#[test]
+fn the_runners_limits_are_out_of_reach_and_ones_own_are_not() {
+    let base = base(RUNNER).unwrap();
+    let judged = |process| verdict(&base, ARCH, number(libc::SYS_prlimit64), [process, 0, 0]);
+    assert_eq!(judged(RUNNER), errno(libc::EPERM));
+    assert_eq!(judged(0), libc::SECCOMP_RET_ALLOW);
+}
+
+#[test]
+fn queues_are_opened_and_not_made() {
+    let base = base(RUNNER).unwrap();
+    let judged = |flags: i32| verdict(&base, ARCH, number(libc::SYS_mq_open), [0, flags.cast_unsigned(), 0]);
+    assert_eq!(judged(libc::O_RDWR), libc::SECCOMP_RET_ALLOW);
+    assert_eq!(judged(libc::O_RDWR | libc::O_CREAT), errno(libc::EPERM));
 }

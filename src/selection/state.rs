@@ -1,0 +1,127 @@
+//! The state directory, and when it may be used.
+//!
+//! What a command of some run could have left there must neither be believed nor followed. So the
+//! directory is used only where no run can write: not in a temp area, not in this run's roots, not
+//! through a link, and not where others may write.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat};
+use nix::sys::stat::{Mode, fstat, mkdirat};
+use ringfence_backend::SandboxExecutionPolicy;
+
+/// Where every run in `workspace-write` may write.
+const TEMP: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
+/// A state directory that no run can write, held open.
+#[derive(Debug)]
+pub(crate) struct StateDir {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+impl StateDir {
+    /// Opens the directory, and makes it if it is not there.
+    ///
+    /// # Errors
+    /// Why it is not used, in a sentence.
+    pub(crate) fn open(path: &Path, policy: Option<&SandboxExecutionPolicy>) -> Result<Self, String> {
+        let reach = |what: &str| format!("the state directory {} {what}", path.display());
+        if TEMP.iter().any(|temp| path.starts_with(temp)) {
+            return Err(reach("lies in a temp area, where runs can write"));
+        }
+        let within = |root: &Path| path.starts_with(root);
+        let in_policy = policy.is_some_and(|policy| {
+            within(policy.workspace_root().path()) || policy.writable().iter().any(|root| within(root.path()))
+        });
+        if in_policy {
+            return Err(reach("lies where this run works"));
+        }
+        let fd = descend(path).map_err(|errno| match errno {
+            Errno::ELOOP | Errno::ENOTDIR => reach("leads through a link, which is not followed"),
+            errno => reach(&format!("cannot be opened: {errno}")),
+        })?;
+        let about = fstat(&fd).map_err(|errno| reach(&errno.to_string()))?;
+        if about.st_uid != nix::unistd::geteuid().as_raw() || about.st_mode & 0o022 != 0 {
+            return Err(reach("belongs to, or may be written by, somebody else"));
+        }
+        Ok(Self {
+            fd,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Its path, of which every part was seen to be a directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A path that leads to this very directory, whatever happens to its name.
+    pub(crate) fn held(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
+    }
+}
+
+/// Opens a directory one name at a time, following no link, and makes what is missing.
+fn descend(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let mut at = nix::fcntl::open("/", flags, Mode::empty())?;
+    for part in path.components() {
+        let name: &OsStr = match part {
+            Component::RootDir => continue,
+            Component::Normal(name) => name,
+            _ => return Err(Errno::EINVAL),
+        };
+        at = match openat(&at, name, flags, Mode::empty()) {
+            Err(Errno::ENOENT) => {
+                match mkdirat(&at, name, Mode::S_IRWXU) {
+                    Ok(()) | Err(Errno::EEXIST) => {}
+                    Err(errno) => return Err(errno),
+                }
+                openat(&at, name, flags, Mode::empty())?
+            }
+            other => other?,
+        };
+    }
+    Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    /// A directory outside of every temp area.
+    fn place() -> tempfile::TempDir {
+        tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+    }
+
+    #[test]
+    fn a_directory_of_ones_own_is_made_and_used() {
+        let place = place();
+        let state = place.path().join("a/b");
+        assert!(StateDir::open(&state, None).is_ok());
+        assert_eq!(std::fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn links_and_temp_areas_and_what_others_may_write_are_not_used() {
+        let place = place();
+        std::fs::create_dir(place.path().join("real")).unwrap();
+        symlink("real", place.path().join("link")).unwrap();
+        assert!(StateDir::open(&place.path().join("link/state"), None).is_err());
+        assert!(
+            !place.path().join("real/state").exists(),
+            "nothing was made behind the link"
+        );
+        assert!(StateDir::open(Path::new("/tmp/ringfence-state"), None).is_err());
+        let open = place.path().join("open");
+        std::fs::create_dir(&open).unwrap();
+        std::fs::set_permissions(&open, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(StateDir::open(&open, None).is_err());
+    }
+}
