@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use ringfence_backend::{Effect, Enforcement, LaunchError, status::Stage};
+use ringfence_backend::{Effect, Enforcement, LaunchError, SandboxMode, status::Stage};
 
 pub use request::{
     Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input, MAX_TIMEOUT, new_run_id,
@@ -176,7 +176,8 @@ fn report(
     })?;
     let confined = spec.policy().mode().confines();
     let mut enforcement = spec.plan().enforcement.clone();
-    if spec.plan().emulates_metadata() && ended.observed.is_none() {
+    let filtered = spec.policy().mode() == SandboxMode::ReadOnly;
+    if spec.plan().emulates_metadata() && !filtered && ended.observed.is_none() {
         // Somebody else watches this process, so nobody governed what only watching governs.
         let ungoverned = [Effect::Metadata].into();
         enforcement = Some(match enforcement {

@@ -4,10 +4,10 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{AT_FDCWD, FcntlArg, OFlag, OpenHow, ResolveFlag, fcntl, openat2};
+use nix::sys::stat::Mode;
 use ringfence::Error;
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ impl Documents {
     /// [`Error::Input`] that names the option.
     pub(crate) fn open(&mut self, args: &RunArgs) -> Result<(), Error> {
         if let Some(path) = &args.report {
-            let hint = "name a file that you may write, and not a link to one";
+            let hint = "name a file that you may write, by a path without links";
             let file = create(path).map_err(|e| refused("--report", path, &e, hint))?;
             self.others.push((format!("--report {}", path.display()), file));
         }
@@ -98,21 +98,26 @@ impl Documents {
             render::trouble(&format!("the report could not be written to standard output: {error}"));
         }
         for (name, file) in &mut self.others {
-            if let Err(error) = file.write_all(&line) {
+            // Whatever the command wrote into the file meanwhile is no part of the report.
+            let emptied = if file.metadata().is_ok_and(|about| about.is_file()) {
+                file.set_len(0)
+            } else {
+                Ok(())
+            };
+            if let Err(error) = emptied.and_then(|()| file.write_all(&line)) {
                 render::trouble(&format!("the report could not be written ({name}): {error}"));
             }
         }
     }
 }
 
-/// Makes or empties a file. A link is not followed: a command of an earlier run may have left it.
+/// Makes or empties a file. No link is followed on the way: a command of an earlier run may have left it.
 fn create(path: &Path) -> io::Result<File> {
-    File::options()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .custom_flags(nix::libc::O_NOFOLLOW)
-        .open(path)
+    let how = OpenHow::new()
+        .flags(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_CLOEXEC)
+        .mode(Mode::from_bits_truncate(0o666))
+        .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
+    Ok(File::from(openat2(AT_FDCWD, path, how)?))
 }
 
 fn open_descriptor(option: &str, number: i32) -> Result<File, Error> {

@@ -170,7 +170,7 @@ fn surroundings(
         found.home = home().map(|path| settled(&path));
         found.state_dir = state_dir().map(|path| settled(&path));
         if temp.unwrap_or(Temp::Host) == Temp::Host {
-            found.host_temp = host_temp(env::var_os("TMPDIR").as_deref().map(Path::new))?;
+            found.host_temp = host_temp(env::var_os("TMPDIR").as_deref().map(Path::new), root.path())?;
         }
     }
     Ok(found)

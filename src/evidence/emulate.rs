@@ -164,6 +164,12 @@ fn read_times(number: i64, address: u64, caller: &Caller) -> Result<[TimeSpec; 2
     Ok([TimeSpec::new(s0, f0), TimeSpec::new(s1, f1)])
 }
 
+/// Whether a call names both times only to leave them as they are (utimensat(2)).
+pub(super) fn leaves_times(number: i64, address: u64, caller: &Caller) -> bool {
+    let omitted = |time: &TimeSpec| time.tv_nsec() == nix::libc::UTIME_OMIT;
+    read_times(number, address, caller).is_ok_and(|times| times.iter().all(omitted))
+}
+
 /// Words of eight bytes in the caller's memory.
 fn words<const N: usize>(caller: &Caller, address: u64) -> Result<[i64; N], Errno> {
     let mut bytes = vec![0; N * 8];

@@ -14,7 +14,7 @@ use ringfence_backend::calls::{Call, Final, From, INODE_REQUESTS, Metadata, Path
 
 use super::bounds::{Bounds, Refusal, Step, Verdict};
 use super::emulate;
-use super::permission::{is_empty, is_root, may, may_change, may_give, may_remove, owns, same_device};
+use super::permission::{is_empty, is_gone, is_root, may, may_change, may_give, may_remove, owns, same_device};
 use super::resolve::{Caller, Node, Place};
 use crate::facts::Operation;
 
@@ -66,16 +66,26 @@ impl Attempt<'_> {
         match call {
             Call::Open(path, flags) => self.open(path, self.flags(Some(flags))),
             Call::OpenHow(path, how) => {
-                let mut flags = [0; 8];
-                seen(self.caller.read(self.arg(how), &mut flags))?;
-                self.open(path, u64::from_ne_bytes(flags))
+                // struct open_how: flags, mode, resolve. How a path resolves there is not imitated.
+                let mut words = [0; 24];
+                seen(self.caller.read(self.arg(how), &mut words))?;
+                let [flags, _, resolve] =
+                    [0, 8, 16].map(|at| words[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word)));
+                demand(resolve == 0)?;
+                self.open(path, flags)
             }
             Call::Creat(path) => {
                 let flags = OFlag::O_CREAT | OFlag::O_WRONLY | OFlag::O_TRUNC;
                 self.open(path, u64::from(flags.bits().cast_unsigned()))
             }
             Call::MakeDirectory(path) => self.make(path, Operation::Mkdir),
-            Call::MakeNode(path, _) => self.make(path, Operation::Mknod),
+            Call::MakeNode(path, mode) => {
+                let kind =
+                    SFlag::from_bits_truncate(u32::try_from(self.arg(mode) & 0xffff).unwrap_or(0)) & SFlag::S_IFMT;
+                demand(is_root() || !matches!(kind, SFlag::S_IFCHR | SFlag::S_IFBLK))?;
+                self.make(path, Operation::Mknod)
+            }
+            Call::Bind(address, length) => self.bind(address, length),
             Call::MakeLink(path) => self.make(path, Operation::Symlink),
             Call::Link(old, new, flags) => self.link(old, new, self.flags(flags)),
             Call::Unlink(path, flags) => self.remove(path, self.flags(flags) & REMOVE_DIRECTORY != 0),
@@ -159,7 +169,7 @@ impl Attempt<'_> {
         };
         // A path that does not lead anywhere fails by itself. A caller out of sight fails at the
         // very first step, its memory.
-        self.caller.resolve(from, text, last).map_err(|_| Verdict::Pass)
+        self.caller.resolve(from, text, last).map_err(unresolved)
     }
 
     /// What a path names, or a descriptor alone where the path may be empty or absent.
@@ -176,7 +186,7 @@ impl Attempt<'_> {
 
     fn open(&self, path: PathArg, flags: u64) -> Step<Verdict> {
         let flags = OFlag::from_bits_truncate(i32::try_from(flags & 0x7fff_ffff).unwrap_or(0));
-        demand(!flags.contains(OFlag::O_PATH))?;
+        demand(!flags.contains(OFlag::O_PATH) && asks_for_change(flags))?;
         let exclusive = flags.contains(OFlag::O_CREAT | OFlag::O_EXCL);
         let stays = exclusive || flags.contains(OFlag::O_NOFOLLOW);
         let text = seen(self.caller.text(self.arg(path.text)))?;
@@ -184,7 +194,7 @@ impl Attempt<'_> {
         demand(!SINKS.iter().any(|sink| sink.as_bytes() == text))?;
         let place = self.lead(path, &text, if stays { Final::Stay } else { Final::Follow })?;
         let Some(node) = &place.node else {
-            demand(flags.contains(OFlag::O_CREAT))?;
+            demand(flags.contains(OFlag::O_CREAT) && !text.ends_with(b"/"))?;
             return self.create(&place, Operation::Create);
         };
         if flags.contains(OFlag::O_TMPFILE) {
@@ -220,8 +230,22 @@ impl Attempt<'_> {
         self.create(&place, op)
     }
 
+    /// A socket that is bound to a path makes a node there (unix(7)).
+    fn bind(&self, address: u8, length: u8) -> Step<Verdict> {
+        let mut bytes = [0; 110];
+        let length = usize::try_from(self.arg(length)).unwrap_or(0).min(bytes.len());
+        demand(length > 2)?;
+        let got = seen(self.caller.read(self.arg(address), &mut bytes[..length]))?;
+        let family = u16::from_ne_bytes([bytes[0], bytes[1]]);
+        let path = bytes[2..got.max(2)].split(|byte| *byte == 0).next().unwrap_or_default();
+        demand(i32::from(family) == nix::libc::AF_UNIX && !path.is_empty())?;
+        let place = self.caller.resolve(None, path, Final::Stay).map_err(unresolved)?;
+        demand(place.node.is_none())?;
+        self.create(&place, Operation::Mknod)
+    }
+
     fn create(&self, place: &Place, op: Operation) -> Step<Verdict> {
-        demand(may_change(place))?;
+        demand(may_change(place) && !is_gone(place))?;
         Ok(self.bounds.refuse(op, place.path()))
     }
 
@@ -242,6 +266,9 @@ impl Attempt<'_> {
     }
 
     fn link(&self, old: PathArg, new: PathArg, flags: u64) -> Step<Verdict> {
+        if flags & EMPTY_PATH != 0 && seen(self.caller.text(self.arg(old.text)))?.is_empty() {
+            return self.link_descriptor(old, new);
+        }
         let last = if flags & FOLLOW != 0 {
             Final::Follow
         } else {
@@ -254,6 +281,21 @@ impl Attempt<'_> {
         // proc_sys_fs(5), protected_hardlinks: others' files only if they may be read and written.
         demand(owns(node) || may(node, AccessFlags::R_OK | AccessFlags::W_OK))?;
         Ok(self.either(Operation::Link, &old, &new))
+    }
+
+    /// A second name for what a descriptor refers to (`AT_EMPTY_PATH`).
+    fn link_descriptor(&self, old: PathArg, new: PathArg) -> Step<Verdict> {
+        let From::Arg(descriptor) = old.from else {
+            return Err(Verdict::Pass);
+        };
+        let (node, new) = (self.descriptor(self.arg(descriptor))?, self.place(new, Final::Stay)?);
+        demand(new.node.is_none() && may_change(&new) && same_device(&node, &new))?;
+        let refused = self.bounds.refuse(Operation::Link, new.path());
+        Ok(if refused == Verdict::Pass {
+            self.bounds.refuse(Operation::Link, node.path())
+        } else {
+            refused
+        })
     }
 
     /// The side of a rename or link that is refused. Between inside and outside it reads as if
@@ -282,6 +324,7 @@ impl Attempt<'_> {
                 Operation::Chown
             }
             Metadata::Times(times) => {
+                demand(!emulate::leaves_times(self.call.number, self.arg(times), self.caller))?;
                 demand(owns(node) || (self.arg(times) == 0 && may(node, AccessFlags::W_OK)))?;
                 Operation::Utime
             }
@@ -316,9 +359,23 @@ impl Attempt<'_> {
 /// What was read of the caller; a caller that cannot be looked at is said to be so.
 fn seen<T>(read: Result<T, Errno>) -> Step<T> {
     read.map_err(|errno| match errno {
-        Errno::EPERM | Errno::EACCES => Verdict::Unseen,
-        _ => Verdict::Pass,
+        Errno::EPERM | Errno::EACCES | Errno::EFAULT | Errno::EIO => Verdict::Unseen,
+        errno => unresolved(errno),
     })
+}
+
+/// A path that does not lead anywhere fails by itself; not having looked is something else.
+fn unresolved(errno: Errno) -> Verdict {
+    match errno {
+        Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM => Verdict::Unseen,
+        _ => Verdict::Pass,
+    }
+}
+
+/// Whether open(2)'s flags ask for a change.
+fn asks_for_change(flags: OFlag) -> bool {
+    let unnamed = OFlag::O_TMPFILE & !OFlag::O_DIRECTORY;
+    flags & OFlag::O_ACCMODE != OFlag::O_RDONLY || flags.intersects(OFlag::O_CREAT | OFlag::O_TRUNC | unnamed)
 }
 
 /// Ends the judgement when a condition does not hold that the call fails for by itself.

@@ -42,6 +42,11 @@ pub(super) fn may_remove(place: &Place, node: &Node) -> bool {
     may_change(place) && (!sticky || owns(node))
 }
 
+/// Whether the directory of a place was removed: nothing is made there any more.
+pub(super) fn is_gone(place: &Place) -> bool {
+    nix::sys::stat::fstat(&place.parent).is_ok_and(|parent| parent.st_nlink == 0)
+}
+
 pub(super) fn same_device(node: &Node, new: &Place) -> bool {
     nix::sys::stat::fstat(&new.parent).is_ok_and(|parent| parent.st_dev == node.stat.st_dev)
 }

@@ -3,10 +3,11 @@
 //! Nothing is opened but with `O_PATH`, so looking changes nothing and waits for nothing.
 
 use std::ffi::OsStr;
-use std::fs::read_to_string;
+use std::fs::{File, read_to_string};
 use std::io::IoSliceMut;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
@@ -93,7 +94,14 @@ impl Caller {
             base: usize::try_from(address).map_err(|_| Errno::EFAULT)?,
             len: bytes.len(),
         };
-        process_vm_readv(Pid::from_raw(self.tid), &mut [IoSliceMut::new(bytes)], &[remote])
+        match process_vm_readv(Pid::from_raw(self.tid), &mut [IoSliceMut::new(bytes)], &[remote]) {
+            // The kernel takes paths from pages that a process may not read itself; so does this.
+            Err(Errno::EFAULT) => {
+                let memory = File::open(format!("/proc/{}/mem", self.tid)).map_err(|_| Errno::EFAULT)?;
+                memory.read_at(bytes, address).map_err(|_| Errno::EFAULT)
+            }
+            other => other,
+        }
     }
 
     /// A NUL-terminated string in the caller's memory.
@@ -185,7 +193,8 @@ impl Caller {
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC)
             .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-        let plain = !matches!(name, b"" | b"." | b"..") && !parent.starts_with(b"/");
+        let climbs = trimmed.split(|byte| *byte == b'/').any(|part| part == b"..");
+        let plain = !matches!(name, b"" | b".") && !climbs && !parent.starts_with(b"/");
         if plain && let Ok(parent) = openat2(&base, OsStr::from_bytes(parent), how) {
             let node = look(&parent, name)?;
             let link = node.as_ref().is_some_and(|node| node.kind() == SFlag::S_IFLNK);

@@ -77,7 +77,7 @@ impl Lookup<'_> {
             Call::Truncate(path) | Call::PathMetadata(_, path, ..) => self.holds(&self.whole(path)?),
             Call::FdMetadata(_, fd) => self.holds(&self.descriptor(fd)),
             // A link follows its flags; the rest is rare.
-            Call::Link(..) | Call::Ioctl | Call::Mount(_) => None,
+            Call::Link(..) | Call::Bind(..) | Call::Ioctl | Call::Mount(_) => None,
         }
     }
 
@@ -108,6 +108,9 @@ impl Lookup<'_> {
     /// A path of the caller's, from where it begins for the caller.
     fn whole(&self, path: PathArg) -> Option<Vec<u8>> {
         let text = self.caller.text(self.call.args[usize::from(path.text)]).ok()?;
+        if text.split(|byte| *byte == b'/').any(|part| part == b"..") {
+            return None;
+        }
         let thread = self.caller.thread();
         let begins = match (text.first()?, path.from) {
             (b'/', _) => format!("/proc/{thread}/root"),

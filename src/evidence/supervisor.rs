@@ -16,7 +16,7 @@ use super::shortcut::Shortcut;
 use crate::facts::{Denial, Observed, Source};
 
 /// How many calls are answered before whoever waits for the run gets a turn.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 8;
 
 /// Watches one run.
 #[derive(Debug)]

@@ -14,6 +14,8 @@ use super::resolve::{Caller, Node, Place, look};
 
 /// How many links a path may lead through (path_resolution(7)).
 const MOST_LINKS: usize = 40;
+/// How many names are followed in all. No path that is meant needs nearly as many.
+const MOST_NAMES: usize = 2000;
 /// The inode number of /proc itself (`PROC_ROOT_INO` of the kernel).
 const PROC_ROOT: u64 = 1;
 
@@ -41,7 +43,12 @@ impl<'a> Walk<'a> {
             base
         };
         let mut rest: Vec<Vec<u8>> = names(path);
+        let mut followed = 0;
         while let Some(name) = rest.pop() {
+            followed += 1;
+            if followed > MOST_NAMES {
+                return Err(Errno::ENFILE);
+            }
             let is_last = rest.is_empty();
             if name == b"." || name == b".." {
                 if name == b".." && !self.is_root(&at)? {

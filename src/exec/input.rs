@@ -64,15 +64,24 @@ impl Pump {
     /// What to wait for now.
     pub(super) fn wants<'a>(&'a self, stdin: &'a io::Stdin) -> Wants<'a> {
         match &self.source {
-            Source::Callers if self.sent == self.waiting.len() && !self.exhausted => Wants::Source(stdin.as_fd()),
+            Source::Callers if self.is_hungry() => Wants::Source(stdin.as_fd()),
+            Source::File(file) if self.is_hungry() => Wants::Source(file.as_fd()),
             _ => Wants::Sink(self.sink.as_fd()),
         }
+    }
+
+    /// Whether everything was sent, and more may come.
+    const fn is_hungry(&self) -> bool {
+        self.sent == self.waiting.len() && !self.exhausted
     }
 
     /// Moves what can be moved now. False when nothing more will come, and the pump may be dropped.
     pub(super) fn turn(&mut self, stdin: &io::Stdin) -> bool {
         if self.sent == self.waiting.len() && !self.refill(stdin) {
             return false;
+        }
+        if self.waiting.is_empty() {
+            return true;
         }
         match nix::unistd::write(&self.sink, &self.waiting[self.sent..]) {
             Ok(n) => {
@@ -94,9 +103,14 @@ impl Pump {
         };
         self.waiting.resize(STEP, 0);
         self.sent = 0;
-        let read = nix::unistd::read(fd, &mut self.waiting);
-        // A source that cannot be read any further ends the input, as it would end a pipeline.
-        let n = read.unwrap_or(0);
+        let n = match nix::unistd::read(fd, &mut self.waiting) {
+            Err(Errno::EAGAIN | Errno::EINTR) => {
+                self.waiting.clear();
+                return true;
+            }
+            // A source that cannot be read any further ends the input, as it would end a pipeline.
+            other => other.unwrap_or(0),
+        };
         self.waiting.truncate(n);
         self.exhausted = n == 0;
         n > 0

@@ -10,7 +10,7 @@ use nix::dir::Dir;
 use nix::fcntl::{AT_FDCWD, OFlag, openat, renameat};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
-use ringfence_backend::PinnedPath;
+use ringfence_backend::{PinnedPath, descriptor};
 
 /// Where private directories are made, in order of preference.
 const PLACES: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -65,26 +65,29 @@ impl Drop for Scratch {
 fn remove(path: &Path) -> io::Result<()> {
     let top = open_directory(AT_FDCWD, &CString::new(path.as_os_str().as_encoded_bytes())?)?;
     let mut moved = 0_u64;
-    loop {
-        let mut any = false;
+    // A name that the command cannot have guessed and taken.
+    let prefix = u64::from_ne_bytes(descriptor::random()?);
+    let mut progress = true;
+    while progress {
+        progress = false;
         for name in names(&top)? {
-            any = true;
             if unlinkat(&top, name.as_c_str(), UnlinkatFlags::NoRemoveDir).is_ok() {
+                progress = true;
                 continue;
             }
-            let inner = open_directory(&top, &name)?;
-            for deeper in names(&inner)? {
+            let Ok(inner) = open_directory(&top, &name) else {
+                continue;
+            };
+            for deeper in names(&inner).unwrap_or_default() {
                 if unlinkat(&inner, deeper.as_c_str(), UnlinkatFlags::NoRemoveDir).is_err() {
                     // rename(2) of a directory needs write permission on the directory itself.
                     allow(&inner, &deeper);
                     moved += 1;
-                    renameat(&inner, deeper.as_c_str(), &top, format!(".rf-moved-{moved}").as_str())?;
+                    let free = format!(".rf-{prefix:016x}-{moved}");
+                    progress |= renameat(&inner, deeper.as_c_str(), &top, free.as_str()).is_ok();
                 }
             }
-            unlinkat(&top, name.as_c_str(), UnlinkatFlags::RemoveDir)?;
-        }
-        if !any {
-            break;
+            progress |= unlinkat(&top, name.as_c_str(), UnlinkatFlags::RemoveDir).is_ok();
         }
     }
     Ok(unlinkat(AT_FDCWD, path, UnlinkatFlags::RemoveDir)?)

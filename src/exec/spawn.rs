@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use ringfence_backend::{ChildStdio, ExecImage, Launch, LaunchError, Launched, PrepareError, Session, Task, launch};
@@ -130,13 +131,19 @@ fn input_source(input: &Input) -> Result<Option<InputSource>, SpawnError> {
         Input::Default => None,
         Input::Bytes(bytes) => Some(InputSource::Bytes(bytes.clone())),
         Input::Callers => Some(InputSource::Callers),
-        Input::File(path) => Some(InputSource::File(std::fs::File::open(path).map_err(|source| {
-            SpawnError::Refused(Error::input(
-                "--stdin",
-                path.clone(),
-                format!("it cannot be read: {source}"),
-                "name a file that you may read, or - for standard input",
-            ))
-        })?)),
+        Input::File(path) => Some(InputSource::File(
+            std::fs::File::options()
+                .read(true)
+                .custom_flags(OFlag::O_NONBLOCK.bits())
+                .open(path)
+                .map_err(|source| {
+                    SpawnError::Refused(Error::input(
+                        "--stdin",
+                        path.clone(),
+                        format!("it cannot be read: {source}"),
+                        "name a file that you may read, or - for standard input",
+                    ))
+                })?,
+        )),
     })
 }

@@ -150,9 +150,15 @@ pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<Exe
     if let Some(error) = too_large(&request.argv, &environment) {
         return Err(error);
     }
-    let streams = stdio::streams(request.capture, &request.input).map_err(|source| Error::Host {
-        doing: "could not look at the standard streams",
-        source,
+    let streams = stdio::streams(request.capture, &request.input).map_err(|source| {
+        if source.kind() == std::io::ErrorKind::IsADirectory {
+            let reason = "it is a directory, through which everything on the host could be reached";
+            return Error::input("a standard stream", "", reason, "give a file, a pipe or /dev/null");
+        }
+        Error::Host {
+            doing: "could not look at the standard streams",
+            source,
+        }
     })?;
     let program = request.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
     let candidates = lookup::candidates(program, &environment);
@@ -164,7 +170,15 @@ pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<Exe
     };
     let command = CommandSpec {
         // Without one every call that changes files waits: slower, and as exact.
-        accelerator: own_state.and_then(|state| accelerator::find(&state).ok()),
+        accelerator: own_state
+            .and_then(|state| accelerator::find(&state).ok())
+            .filter(|found| {
+                !request
+                    .policy
+                    .writable()
+                    .iter()
+                    .any(|root| found.library.starts_with(root.path()))
+            }),
         argv: request.argv,
         env: environment,
         workdir,

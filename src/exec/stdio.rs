@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::stat::{FileStat, SFlag, fstat, stat};
 use ringfence_backend::StdioKind;
@@ -70,7 +71,6 @@ fn null() -> io::Result<Stream> {
 fn callers(fd: BorrowedFd<'_>) -> io::Result<Stream> {
     let about = fstat(fd)?;
     let flags = OFlag::from_bits_truncate(fcntl(fd, FcntlArg::F_GETFL)?);
-    let reading = flags & OFlag::O_ACCMODE == OFlag::O_RDONLY;
     let kind = match kind_of(&about) {
         SFlag::S_IFCHR => match name_of(fd, &about) {
             Some(path) => {
@@ -79,12 +79,21 @@ fn callers(fd: BorrowedFd<'_>) -> io::Result<Stream> {
             }
             None => StdioKind::Handed,
         },
-        // Opened for writing, a file is meant to be written; for reading, its metadata is open.
-        SFlag::S_IFREG | SFlag::S_IFBLK if !reading => StdioKind::Stream,
-        SFlag::S_IFREG | SFlag::S_IFBLK | SFlag::S_IFDIR => StdioKind::Handed,
+        // A directory opens the way to everything beneath and above it.
+        SFlag::S_IFDIR => return Err(Errno::EISDIR.into()),
+        // The content is meant to be read or written; the metadata is open through the descriptor.
+        SFlag::S_IFREG | SFlag::S_IFBLK => StdioKind::Handed,
+        SFlag::S_IFIFO if !is_anonymous(fd) => StdioKind::Handed,
         _ => StdioKind::Stream,
     };
     Ok((Source::Callers, kind))
+}
+
+/// Whether a pipe has no name in any directory.
+fn is_anonymous(fd: BorrowedFd<'_>) -> bool {
+    use std::os::fd::AsRawFd;
+    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
+    nix::fcntl::readlink(link.as_str()).is_ok_and(|text| text.as_bytes().starts_with(b"pipe:"))
 }
 
 fn kind_of(about: &FileStat) -> SFlag {

@@ -80,6 +80,16 @@ pub enum PolicyError {
         /// The path as it was given.
         path: PathBuf,
     },
+    /// A path in the workspace that leads out of it.
+    #[error("the {field} {path:?} lies in the workspace and leads out of it, to {leads:?}")]
+    LeadsOut {
+        /// What it was given as.
+        field: Field,
+        /// The path as it was given.
+        path: PathBuf,
+        /// Where it leads.
+        leads: PathBuf,
+    },
     /// A writable root that would leave next to nothing protected.
     #[error("the {field} {path:?} {breadth}, and a run in workspace-write could change everything in it")]
     TooBroad {
@@ -138,6 +148,9 @@ impl PolicyError {
                         full.display()
                     )
                 }
+            }
+            Self::LeadsOut { .. } => {
+                "a command of an earlier run may have made that link; name the place itself if you mean it".to_owned()
             }
             Self::Device { .. } => {
                 "null, zero, full, random, urandom and the run's own terminal work without being named".to_owned()

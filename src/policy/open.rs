@@ -1,7 +1,7 @@
 //! Settling the paths that a policy is made from. The one part of it that looks at the disk.
 
 use std::io;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::sys::stat::{SFlag, fstat};
@@ -25,7 +25,8 @@ pub fn open_root(path: &Path) -> Result<WorkspaceRoot, PolicyError> {
 ///
 /// # Errors
 /// [`PolicyError::Unusable`] when it is missing, loops or cannot be reached;
-/// [`PolicyError::Device`] when it is a device.
+/// [`PolicyError::Device`] when it is a device; [`PolicyError::LeadsOut`] when a link in the workspace
+/// leads out of it.
 pub fn open_writable(base: &Path, path: &Path) -> Result<PinnedPath, PolicyError> {
     let full = base.join(path);
     let failed = |source| unusable(Field::WritableRoot, path, &full, source);
@@ -39,7 +40,29 @@ pub fn open_writable(base: &Path, path: &Path) -> Result<PinnedPath, PolicyError
     if kind == SFlag::S_IFBLK || kind == SFlag::S_IFCHR {
         return Err(PolicyError::Device { path: path.to_owned() });
     }
-    Ok(root)
+    stays_in(base, &full, root, Field::WritableRoot)
+}
+
+/// Refuses a path inside the workspace that leads out of it. The link could be the work of a command
+/// of an earlier run, which must not choose what a later one may write.
+fn stays_in(workspace: &Path, named: &Path, found: PinnedPath, field: Field) -> Result<PinnedPath, PolicyError> {
+    let mut plain = PathBuf::new();
+    for part in named.components() {
+        if part == Component::ParentDir {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    if plain.starts_with(workspace) && !found.path().starts_with(workspace) {
+        let leads = found.path().to_owned();
+        return Err(PolicyError::LeadsOut {
+            field,
+            path: named.to_owned(),
+            leads,
+        });
+    }
+    Ok(found)
 }
 
 /// The host's temp area: those of `/tmp`, `/var/tmp`, `/dev/shm` and `$TMPDIR` that the caller can reach.
@@ -48,13 +71,14 @@ pub fn open_writable(base: &Path, path: &Path) -> Result<PinnedPath, PolicyError
 /// anyhow, is left out. So is a relative `$TMPDIR`: it means another directory in each directory.
 ///
 /// # Errors
-/// [`PolicyError::Unusable`] for one that loops or is no directory.
-pub fn host_temp(tmpdir: Option<&Path>) -> Result<Vec<PinnedPath>, PolicyError> {
+/// [`PolicyError::Unusable`] for one that loops or is no directory; [`PolicyError::LeadsOut`] when a
+/// link in the workspace `root` leads out of it.
+pub fn host_temp(tmpdir: Option<&Path>, root: &Path) -> Result<Vec<PinnedPath>, PolicyError> {
     let named = tmpdir.filter(|path| path.is_absolute());
     let mut area = Vec::new();
     for path in HOST_TEMP.into_iter().map(Path::new).chain(named) {
         match WorkspaceRoot::open(path) {
-            Ok(directory) => area.push(directory.pinned().clone()),
+            Ok(directory) => area.push(stays_in(root, path, directory.pinned().clone(), Field::TempDirectory)?),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
             Err(error) => return Err(unusable(Field::TempDirectory, path, path, error)),
         }

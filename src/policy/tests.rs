@@ -85,7 +85,7 @@ fn every_refusal_says_a_way_out_that_keeps_the_confinement() {
         open_root(Path::new("/x/nowhere")).unwrap_err(),
         open_writable(&world.path("work"), Path::new("x")).unwrap_err(),
         open_writable(Path::new("/"), Path::new("dev/null")).unwrap_err(),
-        host_temp(Some(&world.path("cache/file"))).unwrap_err(),
+        host_temp(Some(&world.path("cache/file")), Path::new("/no-workspace")).unwrap_err(),
         world
             .of(&Deployment {
                 temp: Some(Temp::Host),

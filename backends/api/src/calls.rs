@@ -86,6 +86,9 @@ pub enum Call {
     PathMetadata(Metadata, PathArg, Final, FlagsArg),
     /// Changes metadata of what a descriptor refers to.
     FdMetadata(Metadata, u8),
+    /// bind(2): a socket of the `AF_UNIX` family makes a node. The arguments with the address and
+    /// its length.
+    Bind(u8, u8),
     /// ioctl(2): only some requests change an inode.
     Ioctl,
     /// Mounts, unmounts, or changes mounts; the path named is where.
@@ -167,6 +170,7 @@ pub fn table() -> Vec<(c_long, Call)> {
             FILE_SETATTR,
             Call::PathMetadata(Metadata::Flags, at(0, 1), Follow, Some(4)),
         ),
+        (libc::SYS_bind, Call::Bind(1, 2)),
         (libc::SYS_ioctl, Call::Ioctl),
         (libc::SYS_mount, Call::Mount(cwd(1))),
         (libc::SYS_umount2, Call::Mount(cwd(0))),

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nix::fcntl::{OFlag, open};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
+use nix::fcntl::OFlag;
+use nix::sys::stat::{FileStat, SFlag, fstat};
 
 /// A file's identity on this host while it exists: device and inode number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -51,21 +51,8 @@ impl PinnedPath {
     ///
     /// # Errors
     /// The operating system's: the path is missing, loops, or cannot be reached.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "this is the one room where paths are canonicalised"
-    )]
     pub fn open(path: &Path) -> io::Result<Self> {
-        let path = if is_canonical(path) {
-            path.to_owned()
-        } else {
-            std::fs::canonicalize(path)?
-        };
-        #[cfg(target_os = "linux")]
-        let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-        #[cfg(not(target_os = "linux"))]
-        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-        let fd = open(&path, flags, Mode::empty())?;
+        let (path, fd) = settle(path)?;
         let stat = fstat(&fd)?;
         let directory = SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFDIR;
         Ok(Self {
@@ -101,25 +88,52 @@ impl PinnedPath {
     }
 }
 
-/// Whether a path is its own realpath: absolute, in its plainest form, and without a link. One call
-/// to the kernel answers that for most paths; where it cannot, realpath does.
+/// How often a path that changes while it is looked at is looked at again.
 #[cfg(target_os = "linux")]
-fn is_canonical(path: &Path) -> bool {
+const PATIENCE: usize = 8;
+
+/// A path in its canonical form, and what it names: opened without following a link, so that the
+/// path leads to the descriptor and to nothing else. Most paths are canonical and take one call.
+#[cfg(target_os = "linux")]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one room where paths are canonicalised"
+)]
+fn settle(path: &Path) -> io::Result<(PathBuf, OwnedFd)> {
+    use nix::errno::Errno;
     use nix::fcntl::{AT_FDCWD, OpenHow, ResolveFlag, openat2};
     use std::os::unix::ffi::OsStrExt;
-    let plain: PathBuf = path.components().collect();
     let how = OpenHow::new()
         .flags(OFlag::O_PATH | OFlag::O_CLOEXEC)
         .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
-    path.is_absolute()
-        && plain.as_os_str().as_bytes() == path.as_os_str().as_bytes()
-        && !path.components().any(|part| part == std::path::Component::ParentDir)
-        && openat2(AT_FDCWD, path, how).is_ok()
+    let plain: PathBuf = path.components().collect();
+    let no_dots = !path.components().any(|part| part == std::path::Component::ParentDir);
+    let canonical = path.is_absolute() && no_dots && plain.as_os_str().as_bytes() == path.as_os_str().as_bytes();
+    if canonical && let Ok(fd) = openat2(AT_FDCWD, path, how) {
+        return Ok((plain, fd));
+    }
+    for _ in 0..PATIENCE {
+        let real = std::fs::canonicalize(path)?;
+        match openat2(AT_FDCWD, &real, how) {
+            Ok(fd) => return Ok((real, fd)),
+            // A directory on the way was exchanged for a link since.
+            Err(Errno::ELOOP | Errno::ENOENT | Errno::ENOTDIR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Err(Errno::ELOOP.into())
 }
 
 #[cfg(not(target_os = "linux"))]
-const fn is_canonical(_: &Path) -> bool {
-    false
+#[allow(
+    clippy::disallowed_methods,
+    reason = "this is the one room where paths are canonicalised"
+)]
+fn settle(path: &Path) -> io::Result<(PathBuf, OwnedFd)> {
+    let real = std::fs::canonicalize(path)?;
+    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
+    let fd = nix::fcntl::open(&real, flags, nix::sys::stat::Mode::empty())?;
+    Ok((real, fd))
 }
 
 impl AsFd for PinnedPath {

@@ -8,11 +8,11 @@ use crate::{BackendId, Door, Enforcement, PinnedPath};
 /// What one of the command's standard streams is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StdioKind {
-    /// A pipe or socket, or a file the caller opened for writing: meant to be written, no way to anything else.
+    /// A pipe or socket without a name: no way to anything else.
     Stream,
     /// A character device (a terminal, `/dev/null`) that the child opens again by its name, inside the boundary.
     Device(PathBuf),
-    /// A file or directory that the caller opened for reading and hands on.
+    /// A file that the caller opened and hands on: its content is meant, its metadata is open.
     Handed,
 }
 
@@ -114,7 +114,8 @@ pub enum PlanStep {
         /// Whether changes of metadata are made by the runner, because nothing else governs them.
         metadata: bool,
     },
-    /// `EROFS` for every call that changes metadata.
+    /// `EROFS` for every call that changes metadata; where the runner watches those calls and makes
+    /// the changes itself, only if it turns out that it cannot watch.
     SeccompMetadata,
     /// `EROFS` for the ioctl(2) requests that change inodes.
     SeccompInodeRequests,

@@ -43,8 +43,10 @@ pub(crate) struct LandlockBoundary {
 #[derive(Debug)]
 struct Observed {
     program: Program,
+    /// Whether it changes metadata for the command.
+    metadata: bool,
     /// What is installed when somebody else already listens to this process; none means refusal.
-    instead: Option<Program>,
+    instead: Option<Vec<Program>>,
 }
 
 fn c_path(path: &Path) -> Result<CString, PrepareError> {
@@ -103,15 +105,37 @@ impl LandlockBoundary {
                 } => {
                     boundary.filters.push(filter::base(runner).map_err(too_long)?);
                 }
-                PlanStep::Seccomp { observe, cookie, .. } => {
+                PlanStep::Seccomp {
+                    observe,
+                    cookie,
+                    metadata,
+                } => {
                     let instead = match observe {
                         Observe::Required => None,
-                        _ => Some(filter::base(runner).map_err(too_long)?),
+                        _ => Some(vec![filter::base(runner).map_err(too_long)?]),
                     };
                     let program = filter::observing(runner, *cookie).map_err(too_long)?;
-                    boundary.observed = Some(Observed { program, instead });
+                    boundary.observed = Some(Observed {
+                        program,
+                        metadata: *metadata,
+                        instead,
+                    });
                 }
-                PlanStep::SeccompMetadata => boundary.filters.push(filter::metadata().map_err(|e| unbuilt(&e))?),
+                PlanStep::SeccompMetadata => {
+                    let program = filter::metadata().map_err(|e| unbuilt(&e))?;
+                    match &mut boundary.observed {
+                        Some(Observed {
+                            metadata: true,
+                            instead,
+                            ..
+                        }) => {
+                            if let Some(filters) = instead {
+                                filters.push(program);
+                            }
+                        }
+                        _ => boundary.filters.push(program),
+                    }
+                }
                 PlanStep::SeccompInodeRequests => {
                     boundary
                         .filters
@@ -222,7 +246,9 @@ impl Boundary for LandlockBoundary {
             (Ok(listener), _) => Ok(Some(listener)),
             // seccomp(2): only one filter of a process can have a listener.
             (Err(Errno::EBUSY), Some(instead)) => {
-                kernel::install_filter(instead).map_err(at(Stage::Seccomp))?;
+                for program in instead {
+                    kernel::install_filter(program).map_err(at(Stage::Seccomp))?;
+                }
                 Ok(None)
             }
             (Err(errno), _) => Err(at(Stage::Listener)(errno)),

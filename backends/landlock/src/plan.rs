@@ -36,13 +36,13 @@ pub(crate) fn plan(
     let everything = policy.writable().iter().any(|root| root.path() == Path::new("/"));
     let metadata_filter = mode == SandboxMode::ReadOnly && !host.mounts;
     // Where neither mounts nor a filter can tell inside from outside, the runner makes the changes.
+    // In read-only nearly nothing is inside, so that works without its rights, too.
     let emulates = !host.mounts
-        && mode == SandboxMode::WorkspaceWrite
         && !everything
-        && host.unprivileged
+        && (host.unprivileged || mode == SandboxMode::ReadOnly)
         && command.observe != Observe::No;
     let observe = match command.observe {
-        Observe::IfFree if emulates && policy.require() == Require::Full => Observe::Required,
+        Observe::IfFree if emulates && !metadata_filter && policy.require() == Require::Full => Observe::Required,
         asked => asked,
     };
     let mut steps = Vec::new();
@@ -79,10 +79,11 @@ pub(crate) fn plan(
         cookie: accelerator.map(|it| it.cookie),
         metadata: emulates,
     });
+    if emulates {
+        steps.push(PlanStep::SeccompInodeRequests);
+    }
     if metadata_filter {
         steps.push(PlanStep::SeccompMetadata);
-    } else if emulates {
-        steps.push(PlanStep::SeccompInodeRequests);
     }
     let handed = command.stdio.contains(&StdioKind::Handed);
     let coverage = coverage(

@@ -50,7 +50,7 @@ fn a_path_behind_a_closed_directory_is_refused_to_all_but_root() {
     fs::create_dir(closed.join("in")).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
     let opened = open_writable(&world.path("work"), Path::new("../other/in"));
-    let area = host_temp(Some(&closed.join("in"))).unwrap();
+    let area = host_temp(Some(&closed.join("in")), Path::new("/no-workspace")).unwrap();
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
     let root = nix::unistd::geteuid().is_root();
     assert_eq!(area.iter().any(|path| path.path().starts_with(&closed)), root);
@@ -90,7 +90,7 @@ fn a_device_is_no_writable_root() {
 fn the_hosts_temp_area_is_what_is_there_of_it() {
     let world = World::new();
     let paths = |tmpdir: Option<&Path>| {
-        let area = host_temp(tmpdir).unwrap();
+        let area = host_temp(tmpdir, Path::new("/no-workspace")).unwrap();
         area.iter().map(|root| root.path().to_owned()).collect::<Vec<_>>()
     };
     let usual = paths(None);
@@ -105,11 +105,23 @@ fn the_hosts_temp_area_is_what_is_there_of_it() {
 #[test]
 fn a_tmpdir_that_is_a_file_is_refused_and_not_made_writable() {
     let world = World::new();
-    let error = host_temp(Some(&world.path("cache/file"))).unwrap_err();
+    let error = host_temp(Some(&world.path("cache/file")), Path::new("/no-workspace")).unwrap_err();
     let message = error.to_string();
     assert!(
         message.contains("temp directory") && message.contains("cache/file"),
         "{message}"
     );
     assert!(error.hint().contains("TMPDIR"));
+}
+
+#[test]
+fn a_link_in_the_workspace_that_leads_out_of_it_is_not_followed() {
+    let world = World::new();
+    let root = world.path("cache");
+    symlink("/usr", root.join("out")).unwrap();
+    let error = open_writable(&root, Path::new("out")).unwrap_err();
+    assert!(matches!(error, PolicyError::LeadsOut { .. }), "{error}");
+    let error = host_temp(Some(&root.join("out")), &root).unwrap_err();
+    assert!(matches!(error, PolicyError::LeadsOut { .. }), "{error}");
+    assert!(open_writable(&root, Path::new("../cache")).is_ok());
 }
