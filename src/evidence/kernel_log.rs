@@ -9,6 +9,7 @@
 mod record;
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -49,6 +50,8 @@ const SETTLE: Duration = Duration::from_millis(200);
 pub(crate) struct KernelLog {
     socket: OwnedFd,
     records: Records,
+    /// Where the run may change files: a refusal there names only the other side of a link or rename.
+    writable: Vec<PathBuf>,
     lost: bool,
 }
 
@@ -65,14 +68,14 @@ impl KernelLog {
     /// Why it is of no use, in a sentence.
     pub(crate) fn open(plan: &LaunchPlan) -> Result<Self, String> {
         let opened = if plan.is_logged() {
-            Self::join()
+            Self::join(plan.writable().map(Path::to_owned).collect())
         } else {
             Err("this kernel's Landlock does not write to it (Linux 6.15 or newer does)".to_owned())
         };
         opened.map_err(|why| format!("the kernel's audit log cannot serve instead: {why}"))
     }
 
-    fn join() -> Result<Self, String> {
+    fn join(writable: Vec<PathBuf>) -> Result<Self, String> {
         let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
         let socket = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkAudit)
             .map_err(|errno| reason(errno, "this process may not open it"))?;
@@ -83,6 +86,7 @@ impl KernelLog {
         let mut log = Self {
             socket,
             records: Records::default(),
+            writable,
             lost: false,
         };
         if log.status()?.enabled {
@@ -122,7 +126,12 @@ impl KernelLog {
         }
         self.read();
         let lost = if self.lost { ", and some of it was lost" } else { "" };
-        self.records.finish().ok_or_else(|| {
+        let outside = self.records.finish().and_then(|mut seen| {
+            seen.denials
+                .retain(|denial| !self.writable.iter().any(|root| denial.path.starts_with(root)));
+            (!seen.denials.is_empty()).then_some(seen)
+        });
+        outside.ok_or_else(|| {
             format!("the kernel's audit log has no refusal, which is no proof that there was none{lost}")
         })
     }

@@ -137,15 +137,16 @@ fn a_refusal_is_known_from_the_kernels_log_and_its_absence_is_not() {
     let (file, directory) = (out.join("f"), out.join(""));
     let denials = report.field("/sandbox/denials").as_array().unwrap();
     let told: Vec<_> = denials.iter().map(|it| json!([it["op"], it["path"]])).collect();
-    assert_eq!(
-        told,
-        [
-            json!(["write", file]),
-            json!(["mkdir", directory]),
-            json!(["remove", directory]),
-            json!(["rename", directory]),
-            json!(["link", directory]),
-        ],
+    // The log is the whole machine's and loses records under load: it never says too much.
+    let possible = [
+        json!(["write", file]),
+        json!(["mkdir", directory]),
+        json!(["remove", directory]),
+        json!(["rename", directory]),
+        json!(["link", directory]),
+    ];
+    assert!(
+        told.iter().all(|denial| possible.contains(denial)) && !told.is_empty(),
         "{report}"
     );
     assert_eq!(denials[1]["loosen"]["addWrite"], json!(out), "{report}");

@@ -111,7 +111,7 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
     if mounts {
         steps.extend(namespaces(layer == Layer::MountsInUserNamespace));
         // A run keeps roots writable; the same calls are tried here, on a tree that Landlock closes.
-        steps.push(PlanStep::Writable(pin("/dev")?));
+        steps.push(PlanStep::Writable(pin("/etc")?));
     }
     steps.push(PlanStep::DropCapabilities);
     steps.push(PlanStep::Landlock {
