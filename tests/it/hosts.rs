@@ -23,6 +23,9 @@ const CONTAINER: [&str; 9] = [
 /// Nobody watches the calls, so that only the kernel's own layers govern metadata.
 const UNWATCHED: [&str; 2] = ["--evidence", "off"];
 
+/// What was proved on this boot is not remembered: a kernel that lies from the start on.
+const FORGETFUL: &str = "inject=keyctl:error=ENOSYS";
+
 /// A kernel that answers a system call of every process with an error.
 fn kernel_failing(call: &str, errno: &str) -> [String; 9] {
     let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={errno}"));
@@ -249,13 +252,11 @@ fn a_boundary_that_cannot_be_set_up_is_a_refusal() {
 
 #[test]
 fn a_boundary_that_only_pretends_to_stand_is_found_out() {
-    // The call says that it succeeded, and did nothing. What was proved on this boot, which was
-    // another kernel then as far as anybody can tell, is forgotten.
+    // The call says that it succeeded, and did nothing.
     let (trace, inject) = (
         "trace=landlock_restrict_self,keyctl",
         "inject=landlock_restrict_self:retval=0",
     );
-    let forgetful = "inject=keyctl:error=ENOSYS";
     for mode in [ReadOnly, WorkspaceWrite] {
         Case::new(mode)
             .inside([
@@ -269,7 +270,7 @@ fn a_boundary_that_only_pretends_to_stand_is_found_out() {
                 "-e",
                 inject,
                 "-e",
-                forgetful,
+                FORGETFUL,
             ])
             .setup(KEEP)
             .shell(ATTACK)
@@ -301,10 +302,22 @@ fn mounts_that_cannot_be_made_read_only_are_named() {
 
 #[test]
 fn mounts_that_only_pretend_to_be_read_only_are_found_out() {
-    let (trace, inject) = ("trace=mount_setattr", "inject=mount_setattr:retval=0");
+    let (trace, inject) = ("trace=mount_setattr,keyctl", "inject=mount_setattr:retval=0");
     Case::new(WorkspaceWrite)
         .options(UNWATCHED)
-        .inside(["strace", "-f", "-qq", "-o", "/dev/null", "-e", trace, "-e", inject])
+        .inside([
+            "strace",
+            "-f",
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            trace,
+            "-e",
+            inject,
+            "-e",
+            FORGETFUL,
+        ])
         .setup(KEEP)
         .shell(ATTACK)
         .run_as_each_user(|world, report| {
