@@ -8,7 +8,7 @@
 
 use std::ffi::{CStr, CString, c_void};
 use std::io::{self, IoSliceMut};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use nix::fcntl::OFlag;
@@ -149,13 +149,22 @@ fn conclude(pid: i32, pidfd: OwnedFd, read: &OwnedFd, trial: bool) -> Result<Lau
     let mut tried = Vec::new();
     let mut bytes = [0; RECORD];
     let mut listener = None;
-    while receive(read, &mut bytes, &mut listener) {
+    let mut lost = false;
+    while receive(read, &mut bytes, &mut listener, &mut lost) {
         match Record::decode(bytes) {
             Some(Record::Armed) => armed = true,
             Some(Record::Failed(failure)) => failed = Some(failure),
             Some(Record::Tried { attempt, errno }) => tried.push((attempt, errno)),
             None => {}
         }
+    }
+    if lost {
+        // The command has begun, and every call that changes files fails: it is ended at once.
+        let _ = crate::descriptor::signal(pidfd.as_fd(), libc::SIGKILL);
+        failed = Some(Failure {
+            stage: Stage::Listener,
+            errno: libc::EMFILE,
+        });
     }
     let over = trial || failed.is_some() || !armed;
     if over {
@@ -175,13 +184,15 @@ fn conclude(pid: i32, pidfd: OwnedFd, read: &OwnedFd, trial: bool) -> Result<Lau
 }
 
 /// Takes one record, and the descriptor that came with it. False when there are no more.
-fn receive(read: &OwnedFd, bytes: &mut [u8; RECORD], listener: &mut Option<Listener>) -> bool {
+fn receive(read: &OwnedFd, bytes: &mut [u8; RECORD], listener: &mut Option<Listener>, lost: &mut bool) -> bool {
     let mut space = nix::cmsg_space!(RawFd);
     let mut parts = [IoSliceMut::new(bytes)];
     let flags = MsgFlags::MSG_CMSG_CLOEXEC;
     let Ok(message) = recvmsg::<()>(read.as_raw_fd(), &mut parts, Some(&mut space), flags) else {
         return false;
     };
+    // Without room for one more descriptor the kernel drops the listener (unix(7)).
+    *lost |= message.flags.contains(MsgFlags::MSG_CTRUNC);
     for control in message.cmsgs().into_iter().flatten() {
         if let ControlMessageOwned::ScmRights(fds) = control {
             for fd in fds {

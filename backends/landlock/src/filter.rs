@@ -61,6 +61,18 @@ const REFUSED: [libc::c_long; 15] = [
     libc::SYS_keyctl,
 ];
 
+/// Calls on the process in their first argument. On the runner, whose limits and whose time are not
+/// the command's to set, they are refused with EPERM.
+const ON_A_PROCESS: [libc::c_long; 7] = [
+    libc::SYS_prlimit64,
+    libc::SYS_kill,
+    libc::SYS_tkill,
+    libc::SYS_tgkill,
+    libc::SYS_rt_sigqueueinfo,
+    libc::SYS_rt_tgsigqueueinfo,
+    libc::SYS_pidfd_open,
+];
+
 /// What becomes of a call, as a place at the end of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
@@ -77,7 +89,7 @@ enum Outcome {
     Request,
     /// mq_open(3): no queue is made that outlives the run.
     QueueFlags,
-    /// A call on another process, unless that is the runner: whose limits are not the command's.
+    /// Allowed, unless it is on the runner.
     Process,
 }
 
@@ -113,7 +125,7 @@ fn refusals() -> BTreeMap<u32, Outcome> {
     outcomes.insert(number(libc::SYS_io_uring_setup), Outcome::Enosys);
     outcomes.insert(number(libc::SYS_ioctl), Outcome::Request);
     outcomes.insert(number(libc::SYS_mq_open), Outcome::QueueFlags);
-    outcomes.insert(number(libc::SYS_prlimit64), Outcome::Process);
+    outcomes.extend(ON_A_PROCESS.map(|call| (number(call), Outcome::Process)));
     outcomes
 }
 
