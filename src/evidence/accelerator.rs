@@ -20,11 +20,12 @@ use crate::selection::StateDir;
 use super::patch::patch;
 
 /// Where distributions keep the C library that programs are linked with.
-const LIBRARIES: [&str; 4] = [
-    "/lib/x86_64-linux-gnu/libc.so.6",
-    "/lib64/libc.so.6",
+const LIBRARIES: [&str; 5] = [
+    "/usr/lib/x86_64-linux-gnu/libc.so.6",
     "/usr/lib64/libc.so.6",
     "/usr/lib/libc.so.6",
+    "/lib/x86_64-linux-gnu/libc.so.6",
+    "/lib64/libc.so.6",
 ];
 /// The form of the copy: another number makes the copies of older versions unknown.
 const FORM: u32 = 1;
