@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nix::fcntl::{AT_FDCWD, FcntlArg, OFlag, OpenHow, ResolveFlag, fcntl, openat2};
@@ -104,7 +105,8 @@ impl Documents {
             } else {
                 Ok(())
             };
-            if let Err(error) = emptied.and_then(|()| file.write_all(&line)) {
+            let there = emptied.and_then(|()| still_named(name, file));
+            if let Err(error) = there.and_then(|()| file.write_all(&line)) {
                 render::trouble(&format!("the report could not be written ({name}): {error}"));
             }
         }
@@ -118,6 +120,22 @@ fn create(path: &Path) -> io::Result<File> {
         .mode(Mode::from_bits_truncate(0o666))
         .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     Ok(File::from(openat2(AT_FDCWD, path, how)?))
+}
+
+/// Whether a report's file still stands under its name.
+fn still_named(name: &str, file: &File) -> io::Result<()> {
+    let Some(path) = name.strip_prefix("--report ") else {
+        return Ok(());
+    };
+    let (here, there) = (file.metadata()?, std::fs::symlink_metadata(path));
+    let same = there.is_ok_and(|there| (there.dev(), there.ino()) == (here.dev(), here.ino()));
+    if same {
+        Ok(())
+    } else {
+        Err(io::Error::other(
+            "the file was exchanged for another while the command ran",
+        ))
+    }
 }
 
 fn open_descriptor(option: &str, number: i32) -> Result<File, Error> {

@@ -14,7 +14,7 @@ use ringfence_backend::calls::{Call, Final, From, INODE_REQUESTS, Metadata, Path
 
 use super::bounds::{Bounds, Refusal, Step, Verdict};
 use super::emulate;
-use super::permission::{is_empty, is_gone, is_root, may, may_change, may_give, may_remove, owns, same_device};
+use super::permission::{is_empty, is_root, may, may_change, may_give, may_remove, owns, same_device};
 use super::resolve::{Caller, Node, Place};
 use crate::facts::Operation;
 
@@ -169,7 +169,10 @@ impl Attempt<'_> {
         };
         // A path that does not lead anywhere fails by itself. A caller out of sight fails at the
         // very first step, its memory.
-        self.caller.resolve(from, text, last).map_err(unresolved)
+        self.caller
+            .resolve(from, text, last)
+            .map_err(unresolved)
+            .and_then(slashed)
     }
 
     /// What a path names, or a descriptor alone where the path may be empty or absent.
@@ -204,23 +207,8 @@ impl Attempt<'_> {
         demand(!exclusive && may(node, AccessFlags::W_OK))?;
         match node.kind() {
             SFlag::S_IFREG | SFlag::S_IFIFO => Ok(self.bounds.refuse(Operation::Write, node.path())),
-            SFlag::S_IFCHR | SFlag::S_IFBLK => Ok(self.device(node.path())),
+            SFlag::S_IFCHR | SFlag::S_IFBLK => Ok(device(node.path())),
             _ => Ok(Verdict::Pass),
-        }
-    }
-
-    /// A device may be written only when it is one of the sinks, wherever its node stands.
-    fn device(&self, path: Option<PathBuf>) -> Verdict {
-        match path {
-            Some(path) if SINKS.iter().any(|sink| path.starts_with(sink)) || self.bounds.contains(&path) => {
-                Verdict::Pass
-            }
-            Some(path) => Verdict::Refuse(Refusal {
-                op: Operation::Write,
-                path,
-                errno: Errno::EACCES,
-            }),
-            None => Verdict::Pass,
         }
     }
 
@@ -239,13 +227,17 @@ impl Attempt<'_> {
         let family = u16::from_ne_bytes([bytes[0], bytes[1]]);
         let path = bytes[2..got.max(2)].split(|byte| *byte == 0).next().unwrap_or_default();
         demand(i32::from(family) == nix::libc::AF_UNIX && !path.is_empty())?;
-        let place = self.caller.resolve(None, path, Final::Stay).map_err(unresolved)?;
+        let place = self
+            .caller
+            .resolve(None, path, Final::Stay)
+            .map_err(unresolved)
+            .and_then(slashed)?;
         demand(place.node.is_none())?;
         self.create(&place, Operation::Mknod)
     }
 
     fn create(&self, place: &Place, op: Operation) -> Step<Verdict> {
-        demand(may_change(place) && !is_gone(place))?;
+        demand(may_change(place) && (op == Operation::Mkdir || !place.slash))?;
         Ok(self.bounds.refuse(op, place.path()))
     }
 
@@ -262,6 +254,7 @@ impl Attempt<'_> {
         let node = old.node.as_ref().ok_or(Verdict::Pass)?;
         demand(may_remove(&old, node) && may_change(&new) && same_device(node, &new))?;
         demand(flags & NO_REPLACE == 0 || new.node.is_none())?;
+        demand(node.kind() == SFlag::S_IFDIR || !new.slash)?;
         Ok(self.either(Operation::Rename, &old, &new))
     }
 
@@ -276,7 +269,7 @@ impl Attempt<'_> {
         };
         let (old, new) = (self.place(old, last)?, self.place(new, Final::Stay)?);
         let node = old.node.as_ref().ok_or(Verdict::Pass)?;
-        demand(new.node.is_none() && node.kind() != SFlag::S_IFDIR)?;
+        demand(new.node.is_none() && !new.slash && node.kind() != SFlag::S_IFDIR)?;
         demand(may_change(&new) && same_device(node, &new))?;
         // proc_sys_fs(5), protected_hardlinks: others' files only if they may be read and written.
         demand(owns(node) || may(node, AccessFlags::R_OK | AccessFlags::W_OK))?;
@@ -364,6 +357,16 @@ fn seen<T>(read: Result<T, Errno>) -> Step<T> {
     })
 }
 
+/// A slash at the end of a path says that a directory is meant: of anything else the call fails.
+fn slashed(place: Place) -> Step<Place> {
+    let other = place.node.as_ref().is_some_and(|node| node.kind() != SFlag::S_IFDIR);
+    if place.slash && other {
+        Err(Verdict::Pass)
+    } else {
+        Ok(place)
+    }
+}
+
 /// A path that does not lead anywhere fails by itself; not having looked is something else.
 fn unresolved(errno: Errno) -> Verdict {
     match errno {
@@ -376,6 +379,19 @@ fn unresolved(errno: Errno) -> Verdict {
 fn asks_for_change(flags: OFlag) -> bool {
     let unnamed = OFlag::O_TMPFILE & !OFlag::O_DIRECTORY;
     flags & OFlag::O_ACCMODE != OFlag::O_RDONLY || flags.intersects(OFlag::O_CREAT | OFlag::O_TRUNC | unnamed)
+}
+
+/// A device may be written only when it is one of the sinks, wherever its node stands.
+fn device(path: Option<PathBuf>) -> Verdict {
+    match path {
+        Some(path) if SINKS.iter().any(|sink| path.starts_with(sink)) => Verdict::Pass,
+        Some(path) => Verdict::Refuse(Refusal {
+            op: Operation::Write,
+            path,
+            errno: Errno::EACCES,
+        }),
+        None => Verdict::Pass,
+    }
 }
 
 /// Ends the judgement when a condition does not hold that the call fails for by itself.

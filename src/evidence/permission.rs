@@ -26,13 +26,15 @@ pub(super) fn may(node: &Node, access: AccessFlags) -> bool {
     )
 }
 
-/// Whether names in the directory of a place may change.
+/// Whether names in the directory of a place may change. In one that was removed nothing does.
 pub(super) fn may_change(place: &Place) -> bool {
     let access = AccessFlags::W_OK | AccessFlags::X_OK;
-    matches!(
-        faccessat(&place.parent, c"", access, AtFlags::AT_EACCESS | AtFlags::AT_EMPTY_PATH),
-        Ok(()) | Err(Errno::EROFS)
-    )
+    let gone = nix::sys::stat::fstat(&place.parent).is_ok_and(|parent| parent.st_nlink == 0);
+    !gone
+        && matches!(
+            faccessat(&place.parent, c"", access, AtFlags::AT_EACCESS | AtFlags::AT_EMPTY_PATH),
+            Ok(()) | Err(Errno::EROFS)
+        )
 }
 
 /// Whether this name may go: from a sticky directory only its owner takes it (inode(7)).
@@ -40,11 +42,6 @@ pub(super) fn may_remove(place: &Place, node: &Node) -> bool {
     let sticky = nix::sys::stat::fstat(&place.parent)
         .is_ok_and(|parent| parent.st_mode & nix::libc::S_ISVTX != 0 && parent.st_uid != geteuid().as_raw());
     may_change(place) && (!sticky || owns(node))
-}
-
-/// Whether the directory of a place was removed: nothing is made there any more.
-pub(super) fn is_gone(place: &Place) -> bool {
-    nix::sys::stat::fstat(&place.parent).is_ok_and(|parent| parent.st_nlink == 0)
 }
 
 pub(super) fn same_device(node: &Node, new: &Place) -> bool {

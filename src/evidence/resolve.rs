@@ -35,6 +35,8 @@ pub(super) struct Place {
     pub(super) parent: OwnedFd,
     pub(super) name: Vec<u8>,
     pub(super) node: Option<Node>,
+    /// Whether the path ended in a slash.
+    pub(super) slash: bool,
 }
 
 /// A file that was found.
@@ -203,10 +205,15 @@ impl Caller {
                     parent,
                     name: name.to_vec(),
                     node,
+                    slash: path.ends_with(b"/"),
                 });
             }
         }
-        Walk::new(self, self.own("root")?).run(base, path, last)
+        let place = Walk::new(self, self.own("root")?).run(base, path, last)?;
+        Ok(Place {
+            slash: path.ends_with(b"/"),
+            ..place
+        })
     }
 }
 

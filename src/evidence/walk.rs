@@ -60,6 +60,7 @@ impl<'a> Walk<'a> {
                         parent: at,
                         name,
                         node: Some(node),
+                        slash: false,
                     });
                 }
                 continue;
@@ -87,6 +88,7 @@ impl<'a> Walk<'a> {
                             parent: at,
                             name,
                             node: Some(node),
+                            slash: false,
                         });
                     }
                     Followed::Jump(fd) => at = fd,
@@ -94,7 +96,12 @@ impl<'a> Walk<'a> {
                 continue;
             }
             if is_last {
-                return Ok(Place { parent: at, name, node });
+                return Ok(Place {
+                    parent: at,
+                    name,
+                    node,
+                    slash: false,
+                });
             }
             at = match node {
                 Some(node) if node.kind() == SFlag::S_IFDIR => node.fd,
@@ -107,6 +114,7 @@ impl<'a> Walk<'a> {
             parent: at,
             name: b".".to_vec(),
             node: Some(node),
+            slash: false,
         })
     }
 

@@ -80,7 +80,7 @@ fn a_run_inside_a_run_says_what_its_own_boundary_leaves_open() {
             assert_eq!(inner["sandbox"]["enforcement"], "partial", "{inner:#}");
             assert_eq!(
                 inner["sandbox"]["ungoverned"],
-                serde_json::json!(["metadata"]),
+                serde_json::json!(["devices", "metadata"]),
                 "{inner:#}"
             );
         });
@@ -114,7 +114,7 @@ fn a_container_without_namespaces_leaves_metadata_open_and_says_so() {
         .setup(KEEP)
         .shell(ATTACK)
         .run_as_each_user(|world, report| {
-            report.assert_exit(0).assert_partial(&["metadata"]);
+            report.assert_exit(0).assert_partial(&["devices", "metadata"]);
             assert_content_is_kept(world);
             assert!(world.inside("ran").exists());
         });
@@ -127,10 +127,9 @@ fn metadata_is_changed_for_the_command_where_nothing_else_governs_it() {
     Case::new(WorkspaceWrite)
         .setup(KEEP)
         .inside(CONTAINER)
-        .options(["--require", "full"])
         .shell(&format!("{inside}; {outside}; exit 0"))
         .run_as_each_user(|world, report| {
-            report.assert_exit(0).assert_full().assert_denied(true);
+            report.assert_exit(0).assert_partial(&["devices"]).assert_denied(true);
             assert_eq!(report.stdout(), "600 978307200\n", "{report}");
             assert_eq!(mode_bits(world), 0o644, "{report}");
             assert!(
@@ -150,7 +149,7 @@ fn a_path_that_flips_between_inside_and_outside_never_changes_what_is_outside() 
         .inside(CONTAINER)
         .shell(flip)
         .run_as_each_user(|world, report| {
-            report.assert_exit(0).assert_full();
+            report.assert_exit(0).assert_partial(&["devices"]);
             assert_eq!(mode_bits(world), 0o644, "{report}");
         });
 }
@@ -193,7 +192,7 @@ fn ordinary_work_goes_on_in_a_container() {
              mkdir d; mv a d/a; ln d/a b; chmod 600 b; touch -d 2001-01-01 b; f=$(mktemp); rm $f; git log --oneline | wc -l",
         )
         .run_as_each_user(|_, report| {
-            report.assert_exit(0).assert_partial(&["metadata"]).assert_denied(false);
+            report.assert_exit(0).assert_partial(&["devices", "metadata"]).assert_denied(false);
             assert_eq!(report.stdout(), "1\n");
         });
 }
@@ -294,7 +293,7 @@ fn mounts_that_cannot_be_made_read_only_are_named() {
             .setup(KEEP)
             .shell(ATTACK)
             .run_as_each_user(|world, report| {
-                report.assert_exit(0).assert_partial(&["metadata"]);
+                report.assert_exit(0).assert_partial(&["devices", "metadata"]);
                 assert_content_is_kept(world);
             });
     }
@@ -322,7 +321,7 @@ fn mounts_that_only_pretend_to_be_read_only_are_found_out() {
         .shell(ATTACK)
         .run_as_each_user(|world, report| {
             if report.has("/sandbox") {
-                report.assert_partial(&["metadata"]);
+                report.assert_partial(&["devices", "metadata"]);
                 assert_content_is_kept(world);
             } else {
                 report.assert_error("SANDBOX_UNAVAILABLE");
@@ -363,7 +362,7 @@ fn a_mount_layer_that_is_lost_is_never_called_full() {
             .inside(kernel_failing("mount_setattr", "EPERM"))
             .run_in(world);
         if worse.has("/sandbox") {
-            worse.assert_partial(&["metadata"]);
+            worse.assert_partial(&["devices", "metadata"]);
         } else {
             worse.assert_error("SANDBOX_UNAVAILABLE");
             assert_eq!(mode_bits(world), 0o644);
@@ -383,7 +382,7 @@ fn a_partial_verdict_is_not_remembered_as_if_it_were_the_hosts() {
             .inside(CONTAINER)
             .run_in(world)
             .assert_exit(0)
-            .assert_partial(&["metadata"]);
+            .assert_partial(&["devices", "metadata"]);
         world.prepare("chmod 644 $OUT/f");
         case.run_in(world).assert_exit(0).assert_full();
         assert_eq!(mode_bits(world), 0o644);
@@ -405,7 +404,7 @@ fn a_verdict_of_the_hosts_is_not_taken_for_a_containers() {
             CONTAINER.map(Into::into).to_vec(),
         ] {
             let report = case.clone().inside(container).run_in(world);
-            report.assert_exit(0).assert_partial(&["metadata"]);
+            report.assert_exit(0).assert_partial(&["devices", "metadata"]);
             assert_content_is_kept(world);
         }
     });

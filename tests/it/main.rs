@@ -9,7 +9,9 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod attacks;
 mod escapes;
+mod evidence;
 mod hosts;
 mod input;
 mod kernel_log;

@@ -14,6 +14,8 @@ pub enum Effect {
     Tree,
     /// truncate(2) and `O_TRUNC`.
     Truncate,
+    /// Writing to device nodes, wherever they stand.
+    Devices,
     /// ioctl(2) on devices.
     DeviceIoctl,
     /// Mode bits, owner, times, extended attributes, inode flags.
@@ -34,6 +36,7 @@ impl Effect {
             Self::Content => "content",
             Self::Tree => "tree",
             Self::Truncate => "truncate",
+            Self::Devices => "devices",
             Self::DeviceIoctl => "device-ioctl",
             Self::Metadata => "metadata",
             Self::InheritedDescriptors => "inherited-descriptors",
@@ -49,10 +52,11 @@ pub struct Coverage(BTreeSet<Effect>);
 
 impl Coverage {
     /// The classes that every confining mode promises.
-    pub const PROMISED: [Effect; 7] = [
+    pub const PROMISED: [Effect; 8] = [
         Effect::Content,
         Effect::Tree,
         Effect::Truncate,
+        Effect::Devices,
         Effect::DeviceIoctl,
         Effect::Metadata,
         Effect::InheritedDescriptors,

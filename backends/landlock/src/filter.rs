@@ -41,9 +41,9 @@ const OPENS_FOR_CHANGE: u32 =
 /// `open_tree_attr`, which the `libc` crate does not name yet (linux/unistd.h).
 const OPEN_TREE_ATTR: libc::c_long = 467;
 
-/// Calls refused with EPERM: kernel modules, keyrings that outlive the run, message queues that do
-/// (mq_overview(7)), and the newer calls that mount, some of which Landlock does not ask about.
-const REFUSED: [libc::c_long; 15] = [
+/// Calls refused with EPERM: kernel modules, keyrings that outlive the run, message queues
+/// (files of a file system that no mount of ours covers, mq_overview(7)), and the newer calls that mount, some of which Landlock does not ask about.
+const REFUSED: [libc::c_long; 16] = [
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
     libc::SYS_fspick,
@@ -52,6 +52,7 @@ const REFUSED: [libc::c_long; 15] = [
     OPEN_TREE_ATTR,
     libc::SYS_move_mount,
     libc::SYS_mount_setattr,
+    libc::SYS_mq_open,
     libc::SYS_mq_unlink,
     libc::SYS_init_module,
     libc::SYS_finit_module,
@@ -61,8 +62,8 @@ const REFUSED: [libc::c_long; 15] = [
     libc::SYS_keyctl,
 ];
 
-/// Calls on the process in their first argument. On the runner, whose limits and whose time are not
-/// the command's to set, they are refused with EPERM.
+/// Calls on the process in their first argument. On the runner, whose limits are not the command's
+/// to set and which it is not to stop, they are refused with EPERM.
 const ON_A_PROCESS: [libc::c_long; 7] = [
     libc::SYS_prlimit64,
     libc::SYS_kill,
@@ -87,8 +88,6 @@ enum Outcome {
     OpenFlags(u8),
     /// ioctl(2), by its request.
     Request,
-    /// mq_open(3): no queue is made that outlives the run.
-    QueueFlags,
     /// Allowed, unless it is on the runner.
     Process,
 }
@@ -124,7 +123,6 @@ fn refusals() -> BTreeMap<u32, Outcome> {
     let mut outcomes: BTreeMap<u32, Outcome> = REFUSED.map(|call| (number(call), Outcome::Eperm)).into();
     outcomes.insert(number(libc::SYS_io_uring_setup), Outcome::Enosys);
     outcomes.insert(number(libc::SYS_ioctl), Outcome::Request);
-    outcomes.insert(number(libc::SYS_mq_open), Outcome::QueueFlags);
     outcomes.extend(ON_A_PROCESS.map(|call| (number(call), Outcome::Process)));
     outcomes
 }
@@ -167,10 +165,6 @@ fn assemble(outcomes: &BTreeMap<u32, Outcome>, runner: u32, cookie: Option<u64>)
     if observes {
         lines.extend(INODE_REQUESTS.map(|request| Line::To(JUMP_EQUAL, request, Outcome::Notify)));
     }
-    lines.push(Line::To(JUMP, 0, Outcome::Allow));
-    place(Outcome::QueueFlags, lines.len());
-    lines.push(Line::Plain(LOAD, ARGUMENTS + 8));
-    lines.push(Line::To(JUMP_SET, libc::O_CREAT.cast_unsigned(), Outcome::Eperm));
     lines.push(Line::To(JUMP, 0, Outcome::Allow));
     place(Outcome::Process, lines.len());
     lines.push(Line::Plain(LOAD, ARGUMENTS));

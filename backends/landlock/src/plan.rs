@@ -91,6 +91,11 @@ pub(crate) fn plan(
         host.mounts || everything,
         metadata_filter || emulates,
     )
+    // Inside a writable root only a mount can close the nodes that stand there.
+    .with(
+        Effect::Devices,
+        mode == SandboxMode::ReadOnly || (host.mounts && !everything),
+    )
     .without(Effect::InheritedDescriptors, handed);
     let dialect: &[&str] = if host.mounts { &[EROFS] } else { &[EACCES, EROFS] };
     Ok(LaunchPlan {

@@ -8,7 +8,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, stat};
 use ringfence_backend::{
-    Attempt, ChildStdio, HostSupport, Launch, LaunchError, Launched, Missing, Observe, PinnedPath, PlanStep,
+    Attempt, ChildStdio, Effect, HostSupport, Launch, LaunchError, Launched, Missing, Observe, PinnedPath, PlanStep,
     PrepareError, Probe, Session, Task, launch,
 };
 
@@ -80,7 +80,7 @@ fn support(abi: u8, layer: Layer, missing: Vec<Missing>) -> HostSupport {
         shared_memory: Path::new(SHARED_MEMORY).is_dir(),
         user_namespace: layer == Layer::MountsInUserNamespace,
         missing,
-        coverage: coverage(abi, mounts, false),
+        coverage: coverage(abi, mounts, false).with(Effect::Devices, mounts),
     }
 }
 

@@ -54,6 +54,15 @@ static void control_group(const char *path) {
     say(mkdirat(root, "ringfence-test-new", 0700));
 }
 
+/* The user's keyring: two ways in, and two to find what is there. */
+static void keys(void) {
+    long user = -4, session = -3;
+    say(syscall(SYS_add_key, "user", "ringfence-test", "x", 1, session));
+    say(syscall(SYS_keyctl, 0, user, 1));
+    say(syscall(SYS_keyctl, 10, user, "user", "ringfence:accelerator", 0));
+    say(syscall(SYS_request_key, "user", "ringfence:accelerator", 0, 0));
+}
+
 static void queue(const char *what, const char *name) {
     if (!strcmp(what, "make")) say(syscall(SYS_mq_open, name, O_RDWR | O_CREAT | O_EXCL, 0600, 0));
     if (!strcmp(what, "change")) {
@@ -114,6 +123,7 @@ int main(int count, char **words) {
     struct timespec omitted[] = {{0, UTIME_OMIT}, {0, UTIME_OMIT}};
     if (!strcmp(what, "mounting")) enter(), mounting();
     else if (!strcmp(what, "cgroup")) control_group(a);
+    else if (!strcmp(what, "keys")) keys();
     else if (!strcmp(what, "queue")) queue(a, b);
     else if (!strcmp(what, "hidden")) hidden(a, b);
     else if (!strcmp(what, "limits")) limits(atoi(a));

@@ -222,11 +222,3 @@ fn the_runner_is_out_of_reach_and_others_are_not() {
         assert_eq!(judged(RUNNER + 1), libc::SECCOMP_RET_ALLOW, "call {call}");
     }
 }
-
-#[test]
-fn queues_are_opened_and_not_made() {
-    let base = base(RUNNER).unwrap();
-    let judged = |flags: i32| verdict(&base, ARCH, number(libc::SYS_mq_open), [0, flags.cast_unsigned(), 0]);
-    assert_eq!(judged(libc::O_RDWR), libc::SECCOMP_RET_ALLOW);
-    assert_eq!(judged(libc::O_RDWR | libc::O_CREAT), errno(libc::EPERM));
-}
