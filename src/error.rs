@@ -41,7 +41,7 @@ pub struct Tried {
     pub reason: String,
 }
 
-/// Why a command could not run. Whatever the variant, the command has not been executed.
+/// Why a command could not run. Whatever the variant but [`Lost`](Self::Lost), it has not been executed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -100,6 +100,13 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
+    /// The command began to run, and can no longer be watched. It was told to end.
+    #[error("the command began, and was lost sight of: {source}")]
+    Lost {
+        /// The operating system's reason.
+        #[source]
+        source: io::Error,
+    },
     /// The operating system refused something that ordinarily works.
     #[error("{doing}: {source}")]
     Host {
@@ -128,7 +135,7 @@ impl Error {
             Self::CommandNotExecutable { .. } => ErrorCode::CommandNotExecutable,
             Self::CommandTooLarge { .. } => ErrorCode::CommandTooLarge,
             Self::Input { .. } => ErrorCode::InputInvalid,
-            Self::Host { .. } => ErrorCode::Internal,
+            Self::Host { .. } | Self::Lost { .. } => ErrorCode::Internal,
         }
     }
 
@@ -154,7 +161,7 @@ impl Error {
                 format!("one string may have {MAX_STRING} bytes; pass long data in a file or on standard input")
             }
             Self::Input { hint, .. } => hint.clone(),
-            Self::Host { .. } => return None,
+            Self::Host { .. } | Self::Lost { .. } => return None,
         };
         Some(text)
     }

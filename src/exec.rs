@@ -170,10 +170,7 @@ fn report(
         workspace_root: spec.policy().workspace_root().path().to_owned(),
     };
     let mut denied = |denial: &Denial| tell(Event::Denied(denial, &loosening));
-    let ended = wait::wait(spawned, spec, abort, &mut denied).map_err(|source| Error::Host {
-        doing: "lost sight of the command",
-        source,
-    })?;
+    let ended = wait::wait(spawned, spec, abort, &mut denied).map_err(|source| Error::Lost { source })?;
     let confined = spec.policy().mode().confines();
     let mut enforcement = spec.plan().enforcement.clone();
     let filtered = spec.policy().mode() == SandboxMode::ReadOnly;

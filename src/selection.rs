@@ -55,6 +55,15 @@ impl Selection {
         Self::of(backends, state_dir)
     }
 
+    /// The same, and nothing that was remembered is believed: the host is asked now.
+    #[must_use]
+    pub fn asked_afresh() -> Self {
+        let afresh = Self::of_this_system(None);
+        let all = afresh.backends().map(Backend::id).collect();
+        *afresh.disproved.lock().unwrap_or_else(PoisonError::into_inner) = all;
+        afresh
+    }
+
     /// These backends, in this order.
     #[must_use]
     pub fn of(backends: Vec<Box<dyn Backend>>, state_dir: Option<PathBuf>) -> Self {

@@ -19,6 +19,7 @@ const NO_MOUNTS: &str = "let this user make user namespaces (user.max_user_names
     kernel.unprivileged_userns_clone, an AppArmor profile with `userns`, or the container's own profile), \
     or give Ringfence CAP_SYS_ADMIN";
 
+const EVERY_CALL: &str = "every call";
 const SLOWER: &str = "denials are as exact without it, and programs that change many files run slower";
 const WORDS: &str = "denials are read from the command's words: start Ringfence outside of what watches it";
 
@@ -74,21 +75,25 @@ impl Findings {
 
 /// Examines the host.
 pub(crate) fn examine() -> Findings {
-    // Without a state directory nothing is remembered: all is tried now.
-    let selection = Selection::of_this_system(None);
+    let selection = Selection::asked_afresh();
     let probes: Vec<_> = selection
         .backends()
         .map(|backend| (backend.id(), backend.probe()))
         .collect();
     let of = |id| probes.iter().find(|(known, _)| *known == id).map(|(_, probe)| probe);
+    let evidence = evidence(&selection, of(BackendId::Landlock));
+    let watched = evidence
+        .iter()
+        .any(|row| row.layer == EVERY_CALL && row.available == Some(true));
+    let observe = if watched { Observe::IfFree } else { Observe::No };
     Findings {
         schema: SCHEMA,
         layers: layers(of(BackendId::Landlock)),
-        evidence: evidence(&selection, of(BackendId::Landlock)),
+        evidence,
         backends: BackendId::ALL.into_iter().map(|id| backend(id, of(id))).collect(),
         modes: SandboxMode::ALL
             .into_iter()
-            .map(|mode| enforced(&selection, mode))
+            .map(|mode| enforced(&selection, mode, observe))
             .collect(),
     }
 }
@@ -166,8 +171,8 @@ fn evidence(selection: &Selection, probe: Option<&Probe>) -> Vec<LayerRow> {
         detail: missing,
     };
     vec![
-        row("refused calls watched", refused_only, SLOWER),
-        row("every call watched", watched.err(), WORDS),
+        row("refused calls", refused_only, SLOWER),
+        row(EVERY_CALL, watched.err(), WORDS),
     ]
 }
 
@@ -194,7 +199,7 @@ fn reasons(missing: &[Missing]) -> String {
 }
 
 /// Plans a run in the mode, as `run` would on captured streams. Nothing is started.
-fn enforced(selection: &Selection, mode: SandboxMode) -> ModeRow {
+fn enforced(selection: &Selection, mode: SandboxMode, observe: Observe) -> ModeRow {
     let mut row = ModeRow {
         mode,
         backend: None,
@@ -202,7 +207,7 @@ fn enforced(selection: &Selection, mode: SandboxMode) -> ModeRow {
         ungoverned: Vec::new(),
         reason: None,
     };
-    match plan(selection, mode) {
+    match plan(selection, mode, observe) {
         Ok(plan) => {
             row.backend = Some(plan.backend);
             row.enforcement = plan.enforcement.as_ref().map(word);
@@ -213,7 +218,7 @@ fn enforced(selection: &Selection, mode: SandboxMode) -> ModeRow {
     row
 }
 
-fn plan(selection: &Selection, mode: SandboxMode) -> Result<ringfence_backend::LaunchPlan, Error> {
+fn plan(selection: &Selection, mode: SandboxMode, observe: Observe) -> Result<ringfence_backend::LaunchPlan, Error> {
     // Any directory but `/` gives the same answer, and this one is everywhere.
     let path = Path::new("/dev");
     let root = WorkspaceRoot::open(path).map_err(|source| Error::Workdir {
@@ -243,7 +248,7 @@ fn plan(selection: &Selection, mode: SandboxMode) -> Result<ringfence_backend::L
         workdir,
         scratch: None,
         stdio: [StdioKind::Stream, StdioKind::Stream, StdioKind::Stream],
-        observe: Observe::No,
+        observe,
         log: false,
         accelerator: None,
     };
@@ -307,7 +312,11 @@ mod tests {
 
     #[test]
     fn full_access_is_never_called_enforced() {
-        let row = enforced(&Selection::of_this_system(None), SandboxMode::DangerFullAccess);
+        let row = enforced(
+            &Selection::of_this_system(None),
+            SandboxMode::DangerFullAccess,
+            Observe::No,
+        );
         assert_eq!(
             (row.backend, row.enforcement, row.reason),
             (Some(BackendId::None), None, None)

@@ -4,16 +4,22 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, FcntlArg, OFlag, OpenHow, ResolveFlag, fcntl, openat2};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::stat::Mode;
 use ringfence::Error;
 use serde::Serialize;
 
 use super::args::RunArgs;
 use super::render;
+
+/// How long a reader of events may take to make room for the next, in milliseconds.
+const PATIENCE: u16 = 1000;
 
 /// The receivers of a run's document.
 pub(crate) struct Documents {
@@ -72,6 +78,13 @@ impl Documents {
             .map_err(io::Error::other)
             .and_then(|mut line| {
                 line.push(b'\n');
+                // The command waits meanwhile, and its deadline too.
+                let mut reader = [PollFd::new(file.as_fd(), PollFlags::POLLOUT)];
+                match poll(&mut reader, PATIENCE) {
+                    Ok(0) => return Err(io::Error::other("nobody reads them")),
+                    Ok(_) | Err(Errno::EINTR) => {}
+                    Err(errno) => return Err(errno.into()),
+                }
                 file.write_all(&line)
             });
         if let Err(error) = written {
@@ -100,11 +113,8 @@ impl Documents {
         }
         for (name, file) in &mut self.others {
             // Whatever the command wrote into the file meanwhile is no part of the report.
-            let emptied = if file.metadata().is_ok_and(|about| about.is_file()) {
-                file.set_len(0)
-            } else {
-                Ok(())
-            };
+            let ours = name.starts_with("--report ") && file.metadata().is_ok_and(|about| about.is_file());
+            let emptied = if ours { file.set_len(0) } else { Ok(()) };
             let there = emptied.and_then(|()| still_named(name, file));
             if let Err(error) = there.and_then(|()| file.write_all(&line)) {
                 render::trouble(&format!("the report could not be written ({name}): {error}"));

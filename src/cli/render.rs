@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use ringfence::facts::Observed;
-use ringfence::{Denied, Enforcement, Error, RunReport, SandboxMode};
+use ringfence::{Denied, Effect, Enforcement, Error, RunReport, SandboxMode};
 
 use super::doctor::{Findings, LayerRow};
 use super::dry_run::{DryRun, left_open};
@@ -63,12 +63,20 @@ fn notes_text(report: &RunReport) -> String {
         let _ = writeln!(text, "ringfence: {line}");
     };
     if let Some(enforcement @ Enforcement::Partial { .. }) = &report.sandbox.enforcement {
-        let open: Vec<_> = left_open(enforcement).iter().map(|effect| effect.word()).collect();
-        say(&format!(
-            "this host enforces {} in part; not governed: {}",
-            report.sandbox.mode,
-            open.join(", ")
-        ));
+        let open = left_open(enforcement);
+        if open == [Effect::InheritedDescriptors] {
+            say(
+                "a file is a standard stream, and its mode bits and times are open to the command \
+                 (inherited-descriptors); a pipe in between, or --stdin FILE, closes that",
+            );
+        } else {
+            let words: Vec<_> = open.iter().map(|effect| effect.word()).collect();
+            say(&format!(
+                "this host enforces {} in part; not governed: {}",
+                report.sandbox.mode,
+                words.join(", ")
+            ));
+        }
     }
     match &report.sandbox.denied {
         Denied::Observed(seen) => refused(report.sandbox.mode, seen, &mut say),
@@ -207,7 +215,7 @@ fn doctor_text(findings: &Findings) -> String {
             .unwrap_or_default();
         rows.row(&format!("  {}", backend.backend), &format!("{state}{reason}"));
     }
-    rows.text.push_str("\nDenials\n");
+    rows.text.push_str("\nDenials known by watching\n");
     layer_rows(&mut rows, &findings.evidence);
     rows.text.push_str("\nModes\n");
     for mode in &findings.modes {

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use ringfence_backend::LaunchPlan;
 
-use super::permission::host_is_read_only;
+use super::permission::{host_is_read_only, is_root};
+use super::resolve::Where;
 use crate::facts::Operation;
 
 /// Where a run may change files, and how it is told where it may not.
@@ -13,6 +14,8 @@ use crate::facts::Operation;
 pub(super) struct Bounds {
     writable: Vec<PathBuf>,
     refusal: Errno,
+    /// The library that another is shown in place of.
+    replaced: Option<PathBuf>,
     /// Whether changes of metadata are made here rather than by the caller.
     emulates: bool,
 }
@@ -47,6 +50,7 @@ impl Bounds {
         Self {
             writable: plan.writable().map(Path::to_owned).collect(),
             refusal,
+            replaced: plan.replaced().map(Path::to_owned),
             emulates: plan.emulates_metadata(),
         }
     }
@@ -60,16 +64,29 @@ impl Bounds {
         self.writable.iter().any(|root| path.starts_with(root))
     }
 
-    /// The refusal of an operation on a path, unless the path may change or is the host's own
-    /// read-only file system's.
-    pub(super) fn refuse(&self, op: Operation, path: Option<PathBuf>) -> Verdict {
-        match path {
-            Some(path) if !self.contains(&path) && !host_is_read_only(&path) => Verdict::Refuse(Refusal {
+    /// Whether what stands there may change. What stands nowhere is nobody's but the run's.
+    pub(super) fn holds(&self, place: &Where) -> bool {
+        match place {
+            Where::At(path) => self.contains(path),
+            Where::Nowhere => true,
+            Where::Unknown => false,
+        }
+    }
+
+    /// The refusal of an operation, unless the place may change, or it is the host's own read-only
+    /// file system's or its owner's affair.
+    pub(super) fn refuse(&self, op: Operation, place: Where) -> Verdict {
+        match place {
+            Where::At(path) if self.contains(&path) || host_is_read_only(&path) => Verdict::Pass,
+            // What is shown there belongs to this user; what it stands for may not.
+            Where::At(path) if self.replaced.as_ref() == Some(&path) && !is_root() => Verdict::Pass,
+            Where::At(path) => Verdict::Refuse(Refusal {
                 op,
                 path,
                 errno: self.refusal,
             }),
-            _ => Verdict::Pass,
+            Where::Nowhere => Verdict::Pass,
+            Where::Unknown => Verdict::Unseen,
         }
     }
 }

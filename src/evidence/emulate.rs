@@ -18,7 +18,7 @@ use nix::unistd::{Gid, Uid, fchownat};
 use ringfence_backend::calls::Metadata;
 use ringfence_backend::{Notification, descriptor};
 
-use super::resolve::{Caller, Node};
+use super::resolve::{Caller, Node, Place};
 
 /// No value of an extended attribute is larger (`XATTR_SIZE_MAX` of linux/limits.h).
 const LARGEST_VALUE: usize = 64 * 1024;
@@ -56,7 +56,7 @@ pub(super) fn has_our_rights(caller: &Caller) -> bool {
 ///
 /// # Errors
 /// What the call would have failed with, or `EOPNOTSUPP` for changes that are not made for others:
-/// inode flags, and metadata of links themselves.
+/// inode flags, and of links (see [`change_link`]).
 pub(super) fn change(
     kind: Metadata,
     argument: u8,
@@ -68,7 +68,7 @@ pub(super) fn change(
         return Err(Errno::EOPNOTSUPP);
     }
     let path = format!("/proc/self/fd/{}", node.fd.as_raw_fd());
-    let arg = |number: u8| call.args[usize::from(number)];
+    let arg = |number: u8| call.args.get(usize::from(number)).copied().unwrap_or(0);
     match kind {
         Metadata::Mode => {
             let mode = Mode::from_bits_truncate(low(arg(argument)) & 0o7777);
@@ -93,7 +93,7 @@ pub(super) fn change(
             let text = |bytes| CString::new(bytes).map_err(|_| Errno::EINVAL);
             let path = text(path.into_bytes())?;
             let named = text(caller.text(arg(name))?)?;
-            if REMOVES.contains(&call.number) {
+            if removes(call.number) {
                 return errno(descriptor::remove_attribute(&path, &named));
             }
             let (value, flags) = read_value(call, name, caller)?;
@@ -111,13 +111,58 @@ const fn low(argument: u64) -> u32 {
     argument as u32
 }
 
+/// The flags of a call that sets an attribute.
+pub(super) fn attribute_flags(call: &Notification, name: u8, caller: &Caller) -> Result<u64, Errno> {
+    let (_, flags) = read_value(call, name, caller)?;
+    Ok(u64::from(flags.cast_unsigned()))
+}
+
+/// Whether a call removes an attribute.
+pub(super) fn removes(number: i64) -> bool {
+    REMOVES.contains(&number)
+}
+
+/// Changes owner or times of a link itself.
+///
+/// # Errors
+/// What the call would have failed with; links have no other metadata that can be changed.
+pub(super) fn change_link(kind: Metadata, call: &Notification, caller: &Caller, place: &Place) -> Result<(), Errno> {
+    let name = CString::new(place.name.as_slice()).map_err(|_| Errno::EINVAL)?;
+    let arg = |number: u8| call.args.get(usize::from(number)).copied().unwrap_or(0);
+    match kind {
+        Metadata::Owner(user) => {
+            let id = |number: u8| Some(low(arg(number))).filter(|id| *id != u32::MAX);
+            let (user, group) = (id(user).map(Uid::from_raw), id(user + 1).map(Gid::from_raw));
+            fchownat(
+                &place.parent,
+                name.as_c_str(),
+                user,
+                group,
+                AtFlags::AT_SYMLINK_NOFOLLOW,
+            )
+        }
+        Metadata::Times(times) => {
+            let [accessed, modified] = read_times(call.number, arg(times), caller)?;
+            utimensat(
+                &place.parent,
+                name.as_c_str(),
+                &accessed,
+                &modified,
+                UtimensatFlags::NoFollowSymlink,
+            )
+        }
+        Metadata::Mode | Metadata::Flags => Err(Errno::EOPNOTSUPP),
+        Metadata::Attribute(_) => Err(Errno::EPERM),
+    }
+}
+
 fn errno(done: std::io::Result<()>) -> Result<(), Errno> {
     done.map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
 }
 
 /// The value and flags that a call sets an attribute to.
 fn read_value(call: &Notification, name: u8, caller: &Caller) -> Result<(Vec<u8>, i32), Errno> {
-    let after = |number: u8| call.args[usize::from(name + number)];
+    let after = |number: u8| call.args.get(usize::from(name + number)).copied().unwrap_or(0);
     let (address, size, flags) = if call.number == SETXATTRAT {
         // struct xattr_args: the value's address, its size, the flags.
         let words = words::<2>(caller, after(1))?;

@@ -3,19 +3,22 @@
 //! A refusal is told from the system's own: what would have failed without confinement (nothing
 //! there, something there already, mode bits, a host's read-only mount) is no denial.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::SFlag;
 use nix::unistd::AccessFlags;
-use ringfence_backend::Notification;
 use ringfence_backend::calls::{Call, Final, From, INODE_REQUESTS, Metadata, PathArg};
+use ringfence_backend::{Notification, descriptor};
 
 use super::bounds::{Bounds, Refusal, Step, Verdict};
 use super::emulate;
-use super::permission::{is_empty, is_root, may, may_change, may_give, may_remove, owns, same_device};
-use super::resolve::{Caller, Node, Place};
+use super::permission::{
+    is_dots, is_empty, is_root, may, may_change, may_give, may_remove, may_replace, may_set, owns, same_device,
+};
+use super::resolve::{Caller, HIDDEN, Node, Place, Where};
 use crate::facts::Operation;
 
 /// `AT_SYMLINK_NOFOLLOW`, `AT_REMOVEDIR`, `AT_SYMLINK_FOLLOW`, `AT_EMPTY_PATH`, `RENAME_NOREPLACE`.
@@ -23,7 +26,13 @@ const NO_FOLLOW: u64 = nix::libc::AT_SYMLINK_NOFOLLOW as u64;
 const REMOVE_DIRECTORY: u64 = nix::libc::AT_REMOVEDIR as u64;
 const FOLLOW: u64 = nix::libc::AT_SYMLINK_FOLLOW as u64;
 const EMPTY_PATH: u64 = nix::libc::AT_EMPTY_PATH as u64;
+/// `XATTR_CREATE` and `XATTR_REPLACE` (setxattr(2)).
+const CREATE: u64 = 1;
+const REPLACE: u64 = 2;
+/// `FS_IMMUTABLE_FL` and `FS_APPEND_FL`, which take a privilege (ioctl_iflags(2)).
+const PRIVILEGED_FLAGS: u32 = 0x30;
 const NO_REPLACE: u64 = nix::libc::RENAME_NOREPLACE as u64;
+const EXCHANGE: u64 = nix::libc::RENAME_EXCHANGE as u64;
 
 /// Devices that change no file of the host, and the directory of terminals.
 const SINKS: [&str; 8] = [
@@ -64,19 +73,19 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     fn judge(&self, call: Call) -> Step<Verdict> {
         match call {
-            Call::Open(path, flags) => self.open(path, self.flags(Some(flags))),
+            Call::Open(path, flags) => self.open(path, self.flags(Some(flags)), None),
             Call::OpenHow(path, how) => {
                 // struct open_how: flags, mode, resolve. How a path resolves there is not imitated.
                 let mut words = [0; 24];
                 seen(self.caller.read(self.arg(how), &mut words))?;
                 let [flags, _, resolve] =
                     [0, 8, 16].map(|at| words[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word)));
-                demand(resolve == 0)?;
-                self.open(path, flags)
+                let place = (resolve != 0).then(|| self.resolved(path, resolve)).transpose()?;
+                self.open(path, flags, place)
             }
             Call::Creat(path) => {
                 let flags = OFlag::O_CREAT | OFlag::O_WRONLY | OFlag::O_TRUNC;
-                self.open(path, u64::from(flags.bits().cast_unsigned()))
+                self.open(path, u64::from(flags.bits().cast_unsigned()), None)
             }
             Call::MakeDirectory(path) => self.make(path, Operation::Mkdir),
             Call::MakeNode(path, mode) => {
@@ -86,7 +95,10 @@ impl Attempt<'_> {
                 self.make(path, Operation::Mknod)
             }
             Call::Bind(address, length) => self.bind(address, length),
-            Call::MakeLink(path) => self.make(path, Operation::Symlink),
+            Call::MakeLink(path) => {
+                demand(!seen(self.caller.text(self.arg(0)))?.is_empty())?;
+                self.make(path, Operation::Symlink)
+            }
             Call::Link(old, new, flags) => self.link(old, new, self.flags(flags)),
             Call::Unlink(path, flags) => self.remove(path, self.flags(flags) & REMOVE_DIRECTORY != 0),
             Call::RemoveDirectory(path) => self.remove(path, true),
@@ -108,9 +120,13 @@ impl Attempt<'_> {
                         .iter()
                         .any(|request| u64::from(*request) == self.arg(1) & 0xffff_ffff),
                 )?;
+                let mut flags = [0; 4];
+                seen(self.caller.read(self.arg(2), &mut flags))?;
+                demand(is_root() || u32::from_ne_bytes(flags) & PRIVILEGED_FLAGS == 0)?;
                 self.metadata(Metadata::Flags, &self.descriptor(self.arg(0))?)
             }
-            Call::Mount(path) => self.mount(path),
+            Call::Mount(path) => Ok(self.mount(Some(path))),
+            Call::NewMount(path) => Ok(self.mount(path)),
         }
     }
 
@@ -136,7 +152,24 @@ impl Attempt<'_> {
             Err(Verdict::Unseen) => return Some(Verdict::Unseen),
             _ => {}
         }
-        let inside = node.path().is_none_or(|path| self.bounds.contains(&path));
+        let inside = self.bounds.holds(&node.path());
+        if inside
+            && kind == Metadata::Flags
+            && let Where::At(path) = node.path()
+        {
+            // Made for nobody, wherever it is.
+            return Some(Verdict::Refuse(Refusal {
+                op: Operation::Flags,
+                path,
+                errno: Errno::EOPNOTSUPP,
+            }));
+        }
+        if inside
+            && node.kind() == SFlag::S_IFLNK
+            && let Call::PathMetadata(_, path, ..) = call
+        {
+            return Some(Verdict::Made(self.change_link(kind, path)));
+        }
         let made = if !inside || !emulate::has_our_rights(self.caller) {
             Err(Errno::EPERM)
         } else {
@@ -145,8 +178,19 @@ impl Attempt<'_> {
         Some(Verdict::Made(made))
     }
 
+    /// Changes a link itself: by its name, in the directory that was judged, which it cannot leave.
+    fn change_link(&self, kind: Metadata, path: PathArg) -> Result<(), Errno> {
+        let Ok(place) = self.place(path, Final::Stay) else {
+            return Err(Errno::ENOENT);
+        };
+        if !self.bounds.holds(&place.path()) || !emulate::has_our_rights(self.caller) {
+            return Err(Errno::EPERM);
+        }
+        emulate::change_link(kind, self.call, self.caller, &place)
+    }
+
     fn arg(&self, number: u8) -> u64 {
-        self.call.args[usize::from(number)]
+        self.call.args.get(usize::from(number)).copied().unwrap_or(0)
     }
 
     fn flags(&self, argument: Option<u8>) -> u64 {
@@ -180,6 +224,9 @@ impl Attempt<'_> {
         if let From::Arg(argument) = path.from {
             let address = self.arg(path.text);
             if address == 0 || (flags & EMPTY_PATH != 0 && seen(self.caller.text(address))?.is_empty()) {
+                if as_descriptor(self.arg(argument)) == nix::libc::AT_FDCWD {
+                    return seen(self.caller.directory(None).and_then(Node::new));
+                }
                 return self.descriptor(self.arg(argument));
             }
         }
@@ -187,7 +234,20 @@ impl Attempt<'_> {
         there(self.place(path, last)?)
     }
 
-    fn open(&self, path: PathArg, flags: u64) -> Step<Verdict> {
+    /// A path that openat2(2) resolves in a way of its own.
+    fn resolved(&self, path: PathArg, resolve: u64) -> Step<Place> {
+        let From::Arg(directory) = path.from else {
+            return Err(Verdict::Pass);
+        };
+        let text = seen(self.caller.text(self.arg(path.text)))?;
+        let place = self
+            .caller
+            .resolve_as(Some(as_descriptor(self.arg(directory))), &text, resolve);
+        place.map_err(unresolved).and_then(slashed)
+    }
+
+    /// `found` is where the path leads, if that is known already.
+    fn open(&self, path: PathArg, flags: u64, found: Option<Place>) -> Step<Verdict> {
         let flags = OFlag::from_bits_truncate(i32::try_from(flags & 0x7fff_ffff).unwrap_or(0));
         demand(!flags.contains(OFlag::O_PATH) && asks_for_change(flags))?;
         let exclusive = flags.contains(OFlag::O_CREAT | OFlag::O_EXCL);
@@ -195,7 +255,10 @@ impl Attempt<'_> {
         let text = seen(self.caller.text(self.arg(path.text)))?;
         // What every shell opens, and what the kernel decides about anyway.
         demand(!SINKS.iter().any(|sink| sink.as_bytes() == text))?;
-        let place = self.lead(path, &text, if stays { Final::Stay } else { Final::Follow })?;
+        let place = match found {
+            Some(place) => place,
+            None => self.lead(path, &text, if stays { Final::Stay } else { Final::Follow })?,
+        };
         let Some(node) = &place.node else {
             demand(flags.contains(OFlag::O_CREAT) && !text.ends_with(b"/"))?;
             return self.create(&place, Operation::Create);
@@ -204,7 +267,8 @@ impl Attempt<'_> {
             demand(may(node, AccessFlags::W_OK | AccessFlags::X_OK))?;
             return Ok(self.bounds.refuse(Operation::Create, node.path()));
         }
-        demand(!exclusive && may(node, AccessFlags::W_OK))?;
+        let changes = flags & OFlag::O_ACCMODE != OFlag::O_RDONLY || flags.contains(OFlag::O_TRUNC);
+        demand(changes && !exclusive && !flags.contains(OFlag::O_DIRECTORY) && may(node, AccessFlags::W_OK))?;
         match node.kind() {
             SFlag::S_IFREG | SFlag::S_IFIFO => Ok(self.bounds.refuse(Operation::Write, node.path())),
             SFlag::S_IFCHR | SFlag::S_IFBLK => Ok(device(node.path())),
@@ -244,7 +308,7 @@ impl Attempt<'_> {
     fn remove(&self, path: PathArg, directory: bool) -> Step<Verdict> {
         let place = self.place(path, Final::Stay)?;
         let node = place.node.as_ref().ok_or(Verdict::Pass)?;
-        demand((node.kind() == SFlag::S_IFDIR) == directory && may_remove(&place, node))?;
+        demand(!is_dots(&place) && (node.kind() == SFlag::S_IFDIR) == directory && may_remove(&place, node))?;
         demand(!directory || is_empty(node))?;
         Ok(self.bounds.refuse(Operation::Remove, node.path()))
     }
@@ -255,6 +319,11 @@ impl Attempt<'_> {
         demand(may_remove(&old, node) && may_change(&new) && same_device(node, &new))?;
         demand(flags & NO_REPLACE == 0 || new.node.is_none())?;
         demand(node.kind() == SFlag::S_IFDIR || !new.slash)?;
+        demand(flags & EXCHANGE == 0 || new.node.is_some())?;
+        demand(flags & EXCHANGE != 0 || new.node.as_ref().is_none_or(|there| may_replace(node, there)))?;
+        let beneath = matches!((node.path(), new.path()), (Where::At(old), Where::At(new)) if new != old && new.starts_with(&old));
+        demand(!is_dots(&old) && !is_dots(&new))?;
+        demand(node.kind() != SFlag::S_IFDIR || !beneath)?;
         Ok(self.either(Operation::Rename, &old, &new))
     }
 
@@ -294,7 +363,9 @@ impl Attempt<'_> {
     /// The side of a rename or link that is refused. Between inside and outside it reads as if
     /// they were two file systems, so that programs copy instead where they can.
     fn either(&self, op: Operation, old: &Place, new: &Place) -> Verdict {
-        let inside = |place: &Place| place.path().is_some_and(|path| self.bounds.contains(&path));
+        // What never had a name comes from nowhere outside.
+        let nameless = |place: &Place| place.node.as_ref().is_some_and(|node| node.stat.st_nlink == 0);
+        let inside = |place: &Place| nameless(place) || self.bounds.holds(&place.path());
         let across = inside(old) != inside(new);
         let side = if inside(old) { new } else { old };
         match self.bounds.refuse(op, side.path()) {
@@ -321,11 +392,18 @@ impl Attempt<'_> {
                 demand(owns(node) || (self.arg(times) == 0 && may(node, AccessFlags::W_OK)))?;
                 Operation::Utime
             }
-            Metadata::Attribute(name) => {
-                let name = seen(self.caller.text(self.arg(name)))?;
-                let user = name.starts_with(b"user.") && may(node, AccessFlags::W_OK);
-                let acl = name.starts_with(b"system.posix_acl_") && owns(node);
-                demand(user || acl || is_root())?;
+            Metadata::Attribute(argument) => {
+                let name = seen(self.caller.text(self.arg(argument)))?;
+                demand(may_set(node, &name))?;
+                let there = descriptor::has_attribute(node.fd.as_fd(), &name);
+                let flags = if emulate::removes(self.call.number) {
+                    REPLACE
+                } else {
+                    emulate::attribute_flags(self.call, argument, self.caller).map_err(|_| Verdict::Pass)?
+                };
+                demand(flags & !(CREATE | REPLACE) == 0)?;
+                demand(flags & REPLACE == 0 || there)?;
+                demand(flags & CREATE == 0 || !there)?;
                 Operation::Xattr
             }
             Metadata::Flags => {
@@ -337,15 +415,20 @@ impl Attempt<'_> {
     }
 
     /// Mounting takes privilege, so without it the refusal is the system's own.
-    fn mount(&self, path: PathArg) -> Step<Verdict> {
-        demand(is_root())?;
-        let path = self.named(path, Final::Follow, 0)?.path();
-        let path = path.unwrap_or_else(|| PathBuf::from("/"));
-        Ok(Verdict::Refuse(Refusal {
+    fn mount(&self, path: Option<PathArg>) -> Verdict {
+        if !is_root() && !self.caller.may_mount() {
+            return Verdict::Made(Err(Errno::EPERM));
+        }
+        let place = path.and_then(|path| self.named(path, Final::Follow, EMPTY_PATH).ok());
+        let path = match place.map(|node| node.path()) {
+            Some(Where::At(path)) => path,
+            _ => PathBuf::from("/"),
+        };
+        Verdict::Refuse(Refusal {
             op: Operation::Mount,
             path,
             errno: Errno::EPERM,
-        }))
+        })
     }
 }
 
@@ -370,7 +453,7 @@ fn slashed(place: Place) -> Step<Place> {
 /// A path that does not lead anywhere fails by itself; not having looked is something else.
 fn unresolved(errno: Errno) -> Verdict {
     match errno {
-        Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM => Verdict::Unseen,
+        Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | HIDDEN => Verdict::Unseen,
         _ => Verdict::Pass,
     }
 }
@@ -382,15 +465,16 @@ fn asks_for_change(flags: OFlag) -> bool {
 }
 
 /// A device may be written only when it is one of the sinks, wherever its node stands.
-fn device(path: Option<PathBuf>) -> Verdict {
-    match path {
-        Some(path) if SINKS.iter().any(|sink| path.starts_with(sink)) => Verdict::Pass,
-        Some(path) => Verdict::Refuse(Refusal {
+fn device(place: Where) -> Verdict {
+    match place {
+        Where::At(path) if SINKS.iter().any(|sink| path.starts_with(sink)) => Verdict::Pass,
+        Where::At(path) => Verdict::Refuse(Refusal {
             op: Operation::Write,
             path,
             errno: Errno::EACCES,
         }),
-        None => Verdict::Pass,
+        Where::Nowhere => Verdict::Pass,
+        Where::Unknown => Verdict::Unseen,
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag};
+use nix::sys::stat::SFlag;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{AccessFlags, faccessat, geteuid, getgroups};
 
@@ -78,4 +79,26 @@ pub(super) fn is_empty(node: &Node) -> bool {
 pub(super) fn host_is_read_only(path: &Path) -> bool {
     let existing = path.ancestors().find_map(|path| statvfs(path).ok());
     existing.is_some_and(|about| about.flags().contains(FsFlags::ST_RDONLY))
+}
+
+/// Whether a place's last name is `.` or `..`, which nothing removes or renames.
+pub(super) fn is_dots(place: &Place) -> bool {
+    matches!(place.name.as_slice(), b"." | b"..")
+}
+
+/// Whether rename(2) can put one over the other, mode bits apart.
+pub(super) fn may_replace(node: &Node, there: &Node) -> bool {
+    match (node.kind() == SFlag::S_IFDIR, there.kind() == SFlag::S_IFDIR) {
+        (true, true) => is_empty(there),
+        (directory, other) => directory == other,
+    }
+}
+
+/// Whether this user may change an attribute of that name (xattr(7)).
+pub(super) fn may_set(node: &Node, name: &[u8]) -> bool {
+    let is = |space: &[u8]| name.starts_with(space) && name.len() > space.len();
+    let plain = matches!(node.kind(), SFlag::S_IFREG | SFlag::S_IFDIR);
+    (is(b"user.") && plain && may(node, AccessFlags::W_OK))
+        || (is(b"system.posix_acl_") && owns(node))
+        || (is_root() && (is(b"trusted.") || is(b"security.")))
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, readlink};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, stat};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use ringfence_backend::calls::Final;
@@ -57,19 +57,47 @@ impl Node {
         SFlag::from_bits_truncate(self.stat.st_mode) & SFlag::S_IFMT
     }
 
-    /// Its absolute path. Nothing for what has no name: a pipe, a file that was removed.
-    pub(super) fn path(&self) -> Option<PathBuf> {
-        let path = path_of(&self.fd)?;
-        (path.is_absolute() && self.stat.st_nlink > 0).then_some(path)
+    /// Where it stands.
+    pub(super) fn path(&self) -> Where {
+        const GONE: &[u8] = b" (deleted)";
+        let Some(path) = path_of(&self.fd) else {
+            return Where::Unknown;
+        };
+        let text = path.as_os_str().as_bytes();
+        if !path.is_absolute() || NAMELESS.iter().any(|kind| text.starts_with(kind)) {
+            return Where::Nowhere;
+        }
+        match text.strip_suffix(GONE) {
+            Some(before) if stat(&path).map_or(true, |there| there.st_ino != self.stat.st_ino) => {
+                Where::At(PathBuf::from(OsStr::from_bytes(before)))
+            }
+            _ => Where::At(path),
+        }
     }
 }
 
+/// How the kernel writes files that no directory ever held.
+const NAMELESS: [&[u8]; 2] = [b"/memfd:", b"/SYSV"];
+
+/// Where a file stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Where {
+    /// At this absolute path; if it was removed, there it stood.
+    At(PathBuf),
+    /// In no directory: a pipe, a socket, memory.
+    Nowhere,
+    /// The kernel does not tell: the path is longer than a path can be.
+    Unknown,
+}
+
 impl Place {
-    /// Its absolute path, whether or not anything stands there.
-    pub(super) fn path(&self) -> Option<PathBuf> {
+    /// Where it is, whether or not anything stands there.
+    pub(super) fn path(&self) -> Where {
         match &self.node {
             Some(node) => node.path(),
-            None => Some(path_of(&self.parent)?.join(OsStr::from_bytes(&self.name))),
+            None => path_of(&self.parent).map_or(Where::Unknown, |parent| {
+                Where::At(parent.join(OsStr::from_bytes(&self.name)))
+            }),
         }
     }
 }
@@ -149,20 +177,68 @@ impl Caller {
 
     fn own(&self, what: &str) -> Result<OwnedFd, Errno> {
         let path = format!("/proc/{}/{what}", self.tid);
-        nix::fcntl::open(path.as_str(), OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())
+        nix::fcntl::open(path.as_str(), OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()).map_err(hidden)
     }
 
     /// The process the thread belongs to.
     pub(super) fn process(&self) -> i32 {
-        let status = read_to_string(format!("/proc/{}/status", self.tid)).unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"));
-        line.and_then(|number| number.trim().parse().ok()).unwrap_or(self.tid)
+        self.status("Tgid:")
+            .and_then(|number| number.parse().ok())
+            .unwrap_or(self.tid)
+    }
+
+    /// Whether the caller could mount, if only in a namespace of its own (`CAP_SYS_ADMIN`).
+    pub(super) fn may_mount(&self) -> bool {
+        let held = self
+            .status("CapEff:")
+            .and_then(|hex| u64::from_str_radix(&hex, 16).ok());
+        held.unwrap_or(0) & (1 << 21) != 0
+    }
+
+    fn status(&self, field: &str) -> Option<String> {
+        let status = read_to_string(format!("/proc/{}/status", self.tid)).ok()?;
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix(field))
+            .map(|value| value.trim().to_owned())
     }
 
     /// The program's name, as the kernel keeps it.
     pub(super) fn program(&self) -> String {
-        let name = read_to_string(format!("/proc/{}/comm", self.tid)).unwrap_or_default();
-        name.trim_end().to_owned()
+        let name = std::fs::read(format!("/proc/{}/comm", self.tid)).unwrap_or_default();
+        String::from_utf8_lossy(&name).trim_end().to_owned()
+    }
+
+    /// Finds where a path leads that openat2(2) resolves in a way of its own.
+    ///
+    /// # Errors
+    /// What the kernel would say of the path; `EXDEV` for one that ends in a link or in dots, which is
+    /// not imitated.
+    pub(super) fn resolve_as(&self, descriptor: Option<i32>, path: &[u8], resolve: u64) -> Result<Place, Errno> {
+        let base = self.directory(descriptor)?;
+        let trimmed = trim(path);
+        let cut = trimmed
+            .iter()
+            .rposition(|byte| *byte == b'/')
+            .map_or(0, |slash| slash + 1);
+        let (parent, name) = trimmed.split_at(cut);
+        let parent = if parent.is_empty() { &b"."[..] } else { parent };
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        let how = OpenHow::new()
+            .flags(flags)
+            .resolve(ResolveFlag::from_bits_truncate(resolve));
+        let parent = openat2(&base, OsStr::from_bytes(parent), how)?;
+        let node = look(&parent, name)?;
+        let link = node.as_ref().is_some_and(|node| node.kind() == SFlag::S_IFLNK);
+        if link || matches!(name, b"" | b"." | b"..") {
+            return Err(Errno::EXDEV);
+        }
+        Ok(Place {
+            parent,
+            name: name.to_vec(),
+            node,
+            slash: path.ends_with(b"/"),
+        })
     }
 
     /// Finds where a path leads.
@@ -217,6 +293,17 @@ impl Caller {
     }
 }
 
+/// A refusal by /proc itself says that the caller hides, and nothing of the path.
+pub(super) const fn hidden(errno: Errno) -> Errno {
+    match errno {
+        Errno::EACCES | Errno::EPERM => HIDDEN,
+        other => other,
+    }
+}
+
+/// What stands for "the caller cannot be looked at". No path ends with it.
+pub(super) const HIDDEN: Errno = Errno::EOWNERDEAD;
+
 /// A path without the slashes at its end, which only say that a directory is meant.
 fn trim(path: &[u8]) -> &[u8] {
     let end = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
@@ -250,7 +337,10 @@ mod tests {
     }
 
     fn found(path: &[u8], last: Final) -> Option<PathBuf> {
-        me().resolve(None, path, last).ok()?.path()
+        match me().resolve(None, path, last).ok()?.path() {
+            Where::At(path) => Some(path),
+            _ => None,
+        }
     }
 
     #[test]

@@ -11,21 +11,21 @@ use std::path::PathBuf;
 
 use nix::sys::stat::SFlag;
 use ringfence_backend::calls::{Call, From, PathArg};
-use ringfence_backend::{Notification, descriptor};
+use ringfence_backend::{FileId, Notification, descriptor};
 
 use super::resolve::Caller;
 
 /// The mounts of one run that stayed writable.
 #[derive(Debug, Default)]
 pub(super) struct Shortcut {
-    roots: Vec<PathBuf>,
+    roots: Vec<(PathBuf, FileId)>,
     mounts: Option<Vec<u64>>,
 }
 
 impl Shortcut {
     /// The shortcut for a run with these writable roots on mounts of its own; with none, no call
     /// takes it.
-    pub(super) const fn new(roots: Vec<PathBuf>) -> Self {
+    pub(super) const fn new(roots: Vec<(PathBuf, FileId)>) -> Self {
         Self { roots, mounts: None }
     }
 
@@ -36,15 +36,12 @@ impl Shortcut {
         }
         let roots = &self.roots;
         let mounts = self.mounts.get_or_insert_with(|| {
-            let on = |root: &PathBuf| {
-                let inner = [
-                    format!("/proc/{}/root", caller.thread()).as_bytes(),
-                    root.as_os_str().as_bytes(),
-                ]
-                .concat();
-                descriptor::mount_of(&CString::new(inner).ok()?, true)
-                    .ok()
-                    .map(|(mount, _)| mount)
+            // A caller can have a root of its own making, so what is found there must be the very thing.
+            let on = |(path, id): &(PathBuf, FileId)| {
+                let root = format!("/proc/{}/root", caller.thread());
+                let inner = CString::new([root.as_bytes(), path.as_os_str().as_bytes()].concat()).ok()?;
+                let found = descriptor::mount_of(&inner, false).ok()?;
+                (found.id == *id).then_some(found.mount)
             };
             roots.iter().filter_map(on).collect()
         });
@@ -77,7 +74,7 @@ impl Lookup<'_> {
             Call::Truncate(path) | Call::PathMetadata(_, path, ..) => self.holds(&self.whole(path)?),
             Call::FdMetadata(_, fd) => self.holds(&self.descriptor(fd)),
             // A link follows its flags; the rest is rare.
-            Call::Link(..) | Call::Bind(..) | Call::Ioctl | Call::Mount(_) => None,
+            Call::Link(..) | Call::Bind(..) | Call::Ioctl | Call::Mount(_) | Call::NewMount(_) => None,
         }
     }
 
@@ -85,15 +82,15 @@ impl Lookup<'_> {
     fn opened(&self, path: PathArg) -> Option<bool> {
         let whole = CString::new(self.whole(path)?).ok()?;
         match descriptor::mount_of(&whole, false) {
-            Ok((_, kind)) if kind == SFlag::S_IFLNK.bits() => None,
-            Ok((mount, _)) => Some(self.mounts.contains(&mount)),
+            Ok(found) if found.kind == SFlag::S_IFLNK.bits() => None,
+            Ok(found) => Some(self.mounts.contains(&found.mount)),
             Err(_) => self.holds(&self.parent(path)?),
         }
     }
 
     fn holds(&self, path: &[u8]) -> Option<bool> {
-        let (mount, _) = descriptor::mount_of(&CString::new(path).ok()?, true).ok()?;
-        Some(self.mounts.contains(&mount))
+        let found = descriptor::mount_of(&CString::new(path).ok()?, true).ok()?;
+        Some(self.mounts.contains(&found.mount))
     }
 
     fn descriptor(&self, argument: u8) -> Vec<u8> {
@@ -102,12 +99,15 @@ impl Lookup<'_> {
 
     /// The kernel takes the low half of a descriptor's argument.
     fn argument(&self, number: u8) -> u64 {
-        self.call.args[usize::from(number)] & 0xffff_ffff
+        self.call.args.get(usize::from(number)).copied().unwrap_or(0) & 0xffff_ffff
     }
 
     /// A path of the caller's, from where it begins for the caller.
     fn whole(&self, path: PathArg) -> Option<Vec<u8>> {
-        let text = self.caller.text(self.call.args[usize::from(path.text)]).ok()?;
+        let text = self
+            .caller
+            .text(self.call.args.get(usize::from(path.text)).copied().unwrap_or(0))
+            .ok()?;
         if text.split(|byte| *byte == b'/').any(|part| part == b"..") {
             return None;
         }

@@ -1,7 +1,6 @@
 //! Answers the calls that wait, and keeps what was refused.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::path::Path;
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -39,11 +38,7 @@ impl Supervisor {
             listener,
             calls,
             bounds: Bounds::new(plan),
-            shortcut: Shortcut::new(if plan.has_mounts() {
-                plan.writable().map(Path::to_owned).collect()
-            } else {
-                Vec::new()
-            }),
+            shortcut: Shortcut::new(plan.roots()),
             ledger: Ledger::default(),
             unseen: 0,
             accelerated: plan.is_accelerated(),

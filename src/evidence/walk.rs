@@ -10,7 +10,7 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use ringfence_backend::calls::Final;
 
-use super::resolve::{Caller, Node, Place, look};
+use super::resolve::{Caller, Node, Place, hidden, look};
 
 /// How many links a path may lead through (path_resolution(7)).
 const MOST_LINKS: usize = 40;
@@ -144,7 +144,8 @@ impl<'a> Walk<'a> {
                 OsStr::from_bytes(name),
                 OFlag::O_PATH | OFlag::O_CLOEXEC,
                 Mode::empty(),
-            )?;
+            )
+            .map_err(hidden)?;
             return Ok(Followed::Jump(fd));
         }
         Ok(Followed::Text(readlinkat(parent, OsStr::from_bytes(name))?.into_vec()))

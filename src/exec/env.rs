@@ -21,18 +21,23 @@ const CREDENTIAL_PARTS: [&str; 9] = [
 ];
 
 /// Credentials, and ways to them, whose names have no such part.
-const CREDENTIALS: [&str; 7] = [
+const CREDENTIALS: [&str; 12] = [
     "SSH_AUTH_SOCK",
     "GPG_AGENT_INFO",
     "DOCKER_AUTH_CONFIG",
     "MYSQL_PWD",
     "SSHPASS",
+    "PGPASSWORD",
     "PGPASSFILE",
+    "DB_PASS",
+    "GITHUB_PAT",
+    "GH_PAT",
+    "GITLAB_PAT",
     "BORG_PASSCOMMAND",
 ];
 
 /// Variables that change a shell or a loader before a command's first line.
-const STARTUP: [&str; 14] = [
+const STARTUP: [&str; 15] = [
     "BASH_ENV",
     "ENV",
     "SHELLOPTS",
@@ -43,6 +48,7 @@ const STARTUP: [&str; 14] = [
     "GLOBIGNORE",
     "IFS",
     "PROMPT_COMMAND",
+    "ZDOTDIR",
     "GCONV_PATH",
     "GLIBC_TUNABLES",
     "OLDPWD",

@@ -11,6 +11,7 @@ const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
 const FILE_SETATTR: c_long = 469;
+const OPEN_TREE_ATTR: c_long = 467;
 
 /// Where a call's path begins: a directory descriptor in an argument, or the working directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +94,8 @@ pub enum Call {
     Ioctl,
     /// Mounts, unmounts, or changes mounts; the path named is where.
     Mount(PathArg),
+    /// The newer calls that mount, which the filter lets nobody make.
+    NewMount(Option<PathArg>),
 }
 
 const fn cwd(text: u8) -> PathArg {
@@ -124,6 +127,7 @@ pub fn table() -> Vec<(c_long, Call)> {
         (libc::SYS_linkat, Call::Link(at(0, 1), at(2, 3), Some(4))),
         (libc::SYS_unlinkat, Call::Unlink(at(0, 1), Some(2))),
         (libc::SYS_renameat2, Call::Rename(at(0, 1), at(2, 3), Some(4))),
+        (libc::SYS_renameat, Call::Rename(at(0, 1), at(2, 3), None)),
         (libc::SYS_truncate, Call::Truncate(cwd(0))),
         (libc::SYS_fchmod, Call::FdMetadata(Metadata::Mode, 0)),
         (
@@ -174,6 +178,14 @@ pub fn table() -> Vec<(c_long, Call)> {
         (libc::SYS_ioctl, Call::Ioctl),
         (libc::SYS_mount, Call::Mount(cwd(1))),
         (libc::SYS_umount2, Call::Mount(cwd(0))),
+        (libc::SYS_fsopen, Call::NewMount(None)),
+        (libc::SYS_fsconfig, Call::NewMount(None)),
+        (libc::SYS_fspick, Call::NewMount(Some(at(0, 1)))),
+        (libc::SYS_fsmount, Call::NewMount(None)),
+        (libc::SYS_open_tree, Call::NewMount(Some(at(0, 1)))),
+        (OPEN_TREE_ATTR, Call::NewMount(Some(at(0, 1)))),
+        (libc::SYS_move_mount, Call::NewMount(Some(at(2, 3)))),
+        (libc::SYS_mount_setattr, Call::NewMount(Some(at(0, 1)))),
         (libc::SYS_pivot_root, Call::Mount(cwd(0))),
     ];
     #[cfg(target_arch = "x86_64")]
@@ -187,7 +199,6 @@ pub fn table() -> Vec<(c_long, Call)> {
         (libc::SYS_unlink, Call::Unlink(cwd(0), None)),
         (libc::SYS_rmdir, Call::RemoveDirectory(cwd(0))),
         (libc::SYS_rename, Call::Rename(cwd(0), cwd(1), None)),
-        (libc::SYS_renameat, Call::Rename(at(0, 1), at(2, 3), None)),
         (
             libc::SYS_chmod,
             Call::PathMetadata(Metadata::Mode, cwd(0), Follow, None),

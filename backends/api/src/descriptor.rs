@@ -1,9 +1,11 @@
 //! The few calls on descriptors and processes that have no safe wrapper.
 #![allow(unsafe_code)]
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::FileId;
 
 /// A close-on-exec duplicate of the descriptor `number` that this process was started with.
 ///
@@ -70,14 +72,24 @@ pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     }
 }
 
-/// The id of the mount a path leads to, and the kind of what stands there (`S_IF*`), by one
-/// statx(2). Nothing is mounted, opened or waited for.
+/// What one statx(2) tells of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mounted {
+    /// The id of the mount that the path leads to.
+    pub mount: u64,
+    /// The kind of what stands there, one of the `S_IF*` constants.
+    pub kind: u32,
+    /// What stands there.
+    pub id: FileId,
+}
+
+/// Where a path leads. Nothing is mounted, opened or waited for.
 ///
 /// # Errors
 /// The operating system's; `ENOSYS` when the kernel tells no mount ids (before Linux 5.8).
-pub fn mount_of(path: &CStr, follow: bool) -> io::Result<(u64, u32)> {
+pub fn mount_of(path: &CStr, follow: bool) -> io::Result<Mounted> {
     let flags = libc::AT_NO_AUTOMOUNT | if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
-    let wanted = libc::STATX_MNT_ID | libc::STATX_TYPE;
+    let wanted = libc::STATX_MNT_ID | libc::STATX_TYPE | libc::STATX_INO;
     // SAFETY: reads a C string and fills a zeroed structure of its own type.
     let about = unsafe {
         let mut about: libc::statx = std::mem::zeroed();
@@ -89,7 +101,15 @@ pub fn mount_of(path: &CStr, follow: bool) -> io::Result<(u64, u32)> {
     if about.stx_mask & libc::STATX_MNT_ID == 0 {
         return Err(io::Error::from_raw_os_error(libc::ENOSYS));
     }
-    Ok((about.stx_mnt_id, u32::from(about.stx_mode) & libc::S_IFMT))
+    let id = FileId {
+        device: libc::makedev(about.stx_dev_major, about.stx_dev_minor),
+        inode: about.stx_ino,
+    };
+    Ok(Mounted {
+        mount: about.stx_mnt_id,
+        kind: u32::from(about.stx_mode) & libc::S_IFMT,
+        id,
+    })
 }
 
 /// Sets an extended attribute (setxattr(2)); `flags` are `XATTR_CREATE` and `XATTR_REPLACE`.
@@ -104,6 +124,17 @@ pub fn set_attribute(path: &CStr, name: &CStr, value: &[u8], flags: i32) -> io::
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Whether a file that was opened with `O_PATH` has an attribute of that name. A link has none.
+#[must_use]
+pub fn has_attribute(fd: BorrowedFd<'_>, name: &[u8]) -> bool {
+    let path = CString::new(format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    let (Ok(path), Ok(name)) = (path, CString::new(name)) else {
+        return false;
+    };
+    // SAFETY: reads C strings; with no room given, only the size is told.
+    unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) >= 0 }
 }
 
 /// Removes an extended attribute (removexattr(2)).

@@ -169,7 +169,8 @@ fn conclude(pid: i32, pidfd: OwnedFd, read: &OwnedFd, trial: bool) -> Result<Lau
     let over = trial || failed.is_some() || !armed;
     if over {
         // A child that is no command of the caller's is reaped here; its status says nothing new.
-        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid), None);
+        let _ = crate::descriptor::signal(pidfd.as_fd(), libc::SIGKILL);
+        let _ = crate::descriptor::wait_for(pidfd.as_fd(), true);
     }
     match failed {
         Some(failure) => Err(failure.into()),

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::{BackendId, Door, Enforcement, PinnedPath};
+use crate::{BackendId, Door, Enforcement, FileId, PinnedPath};
 
 /// What one of the command's standard streams is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,6 +149,26 @@ impl LaunchPlan {
                 })
                 .collect(),
             _ => Vec::new(),
+        })
+    }
+
+    /// What the child sees at each path beneath which everything may change.
+    #[must_use]
+    pub fn roots(&self) -> Vec<(PathBuf, FileId)> {
+        let of = |step: &PlanStep| match step {
+            PlanStep::Writable(root) => Some((root.path().to_owned(), root.id())),
+            PlanStep::Shown { from, at } => Some((at.clone(), from.id())),
+            _ => None,
+        };
+        self.steps.iter().filter_map(of).collect()
+    }
+
+    /// The file in whose place another is shown.
+    #[must_use]
+    pub fn replaced(&self) -> Option<&Path> {
+        self.steps.iter().find_map(|step| match step {
+            PlanStep::Replaced { at, .. } => Some(at.as_path()),
+            _ => None,
         })
     }
 

@@ -7,6 +7,8 @@ use ringfence_backend::{
     PlanError, PlanStep, Require, SandboxExecutionPolicy, SandboxMode, StdioKind,
 };
 
+use crate::ruleset::SIGNALS;
+
 /// Device nodes that change no file of the host.
 const SINKS: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 /// Terminals: the run's own, and those it makes.
@@ -101,7 +103,7 @@ pub(crate) fn plan(
     Ok(LaunchPlan {
         backend: BackendId::Landlock,
         enforcement: Some(coverage.enforcement()),
-        not_confined: vec![Door::Network, Door::UnixSockets, Door::Signals, Door::ProcessVisibility],
+        not_confined: doors(host.landlock_abi),
         steps,
         dialect,
     })
@@ -115,6 +117,16 @@ pub(crate) fn namespaces(user: bool) -> Vec<PlanStep> {
     }
     steps.push(PlanStep::ReadOnlyMounts);
     steps
+}
+
+/// The doors that stay open.
+fn doors(abi: u8) -> Vec<Door> {
+    let mut doors = vec![Door::Network, Door::UnixSockets];
+    if abi < SIGNALS {
+        doors.push(Door::Signals);
+    }
+    doors.push(Door::ProcessVisibility);
+    doors
 }
 
 fn rules(policy: &SandboxExecutionPolicy, command: &CommandSpec) -> Vec<LandlockRule> {

@@ -7,10 +7,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use landlock::{
     ABI, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, PathFd, PathFdError, Ruleset, RulesetAttr,
-    RulesetCreated, RulesetCreatedAttr, RulesetError, make_bitflags,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
 use nix::errno::Errno;
 use ringfence_backend::{LandlockRule, PrepareError};
+
+/// From this ABI on, processes outside the domain can be kept from being signalled: the runner, whose
+/// deadline would stand still while it is stopped, among them.
+pub(crate) const SIGNALS: u8 = 6;
 
 /// Every access that changes something, as far as this ABI can refuse it.
 ///
@@ -74,6 +78,13 @@ fn build(abi: u8, rules: &[LandlockRule]) -> Result<OwnedFd, PrepareError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(handled)
+        .and_then(|ruleset| {
+            if abi >= SIGNALS {
+                ruleset.scope(Scope::Signal)
+            } else {
+                Ok(ruleset)
+            }
+        })
         .and_then(Ruleset::create)
         .map_err(|e| refused("the Landlock ruleset", &e))?;
     for rule in rules {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use libc::sock_filter;
-use ringfence_backend::calls;
+use ringfence_backend::calls::{self, INODE_REQUESTS};
 use seccompiler::{
     SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
 };
@@ -12,8 +12,11 @@ use super::Program;
 
 /// ioctl types whose requests change inodes (btrfs, XFS, ext4 flags and the generic ones), and
 /// those requests of them that do not.
-const METADATA_TYPES: [u64; 4] = [0x94, b'X' as u64, b'f' as u64, b'v' as u64];
-const HARMLESS: [u64; 7] = [
+const METADATA_TYPES: [u64; 5] = [0x94, b'X' as u64, b'f' as u64, b'v' as u64, b'r' as u64];
+const HARMLESS: [u64; 10] = [
+    0x8004_7210, // FAT_IOCTL_GET_ATTRIBUTES
+    0x8218_7201, // VFAT_IOCTL_READDIR_BOTH
+    0x8218_7202, // VFAT_IOCTL_READDIR_SHORT
     0x4004_9409, // FICLONE
     0x4020_940d, // FICLONERANGE
     0xc018_9436, // FIDEDUPERANGE
@@ -29,7 +32,7 @@ const HARMLESS: [u64; 7] = [
 /// seccompiler's, which would be a fault of the tables above.
 pub(crate) fn metadata() -> Result<Program, seccompiler::Error> {
     let metadata = calls::table().into_iter().filter(|(_, call)| call.is_metadata());
-    compile(metadata.map(|(call, _)| call))
+    compile(metadata.map(|(call, _)| call), &[])
 }
 
 /// The part of it that no path tells apart: requests to ioctl(2) that change an inode, and that the
@@ -38,17 +41,21 @@ pub(crate) fn metadata() -> Result<Program, seccompiler::Error> {
 /// # Errors
 /// seccompiler's, which would be a fault of the tables above.
 pub(crate) fn inode_requests() -> Result<Program, seccompiler::Error> {
-    compile([])
+    compile([], &INODE_REQUESTS)
 }
 
-/// A filter that refuses these calls and the ioctl(2) requests that change inodes.
-fn compile(refused: impl IntoIterator<Item = libc::c_long>) -> Result<Program, seccompiler::Error> {
+/// A filter that refuses these calls and the ioctl(2) requests that change inodes, but for those that
+/// are watched.
+fn compile(refused: impl IntoIterator<Item = libc::c_long>, watched: &[u32]) -> Result<Program, seccompiler::Error> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = refused.into_iter().map(|call| (call, Vec::new())).collect();
     let mut ioctls = Vec::new();
     for kind in METADATA_TYPES {
         let condition = |operator, value| SeccompCondition::new(1, SeccompCmpArgLen::Dword, operator, value);
         let mut conditions = vec![condition(SeccompCmpOp::MaskedEq(0xff00), kind << 8)?];
-        for harmless in HARMLESS.into_iter().filter(|request| (request >> 8) & 0xff == kind) {
+        let passed = HARMLESS
+            .into_iter()
+            .chain(watched.iter().map(|request| u64::from(*request)));
+        for harmless in passed.filter(|request| (request >> 8) & 0xff == kind) {
             conditions.push(condition(SeccompCmpOp::Ne, harmless)?);
         }
         ioctls.push(SeccompRule::new(conditions)?);
