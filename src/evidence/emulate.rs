@@ -206,13 +206,19 @@ fn read_times(number: i64, address: u64, caller: &Caller) -> Result<[TimeSpec; 2
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = number;
+    let sound = |nanos: i64| {
+        (0..1_000_000_000).contains(&nanos) || nanos == nix::libc::UTIME_NOW || nanos == nix::libc::UTIME_OMIT
+    };
+    if !sound(f0) || !sound(f1) {
+        return Err(Errno::EINVAL);
+    }
     Ok([TimeSpec::new(s0, f0), TimeSpec::new(s1, f1)])
 }
 
-/// Whether a call names both times only to leave them as they are (utimensat(2)).
-pub(super) fn leaves_times(number: i64, address: u64, caller: &Caller) -> bool {
+/// Whether a call sets any time at all: both can be left as they are, or stand nowhere (utimensat(2)).
+pub(super) fn sets_times(number: i64, address: u64, caller: &Caller) -> bool {
     let omitted = |time: &TimeSpec| time.tv_nsec() == nix::libc::UTIME_OMIT;
-    read_times(number, address, caller).is_ok_and(|times| times.iter().all(omitted))
+    read_times(number, address, caller).is_ok_and(|times| !times.iter().all(omitted))
 }
 
 /// Words of eight bytes in the caller's memory.

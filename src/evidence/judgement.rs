@@ -26,11 +26,16 @@ const NO_FOLLOW: u64 = nix::libc::AT_SYMLINK_NOFOLLOW as u64;
 const REMOVE_DIRECTORY: u64 = nix::libc::AT_REMOVEDIR as u64;
 const FOLLOW: u64 = nix::libc::AT_SYMLINK_FOLLOW as u64;
 const EMPTY_PATH: u64 = nix::libc::AT_EMPTY_PATH as u64;
+/// `XATTR_NAME_MAX` (linux/limits.h).
+const LONGEST_NAME: usize = 255;
 /// `XATTR_CREATE` and `XATTR_REPLACE` (setxattr(2)).
 const CREATE: u64 = 1;
 const REPLACE: u64 = 2;
 /// `FS_IMMUTABLE_FL` and `FS_APPEND_FL`, which take a privilege (ioctl_iflags(2)).
 const PRIVILEGED_FLAGS: u32 = 0x30;
+/// `FS_IOC_FSSETXATTR`, and the same two flags there (linux/fs.h).
+const FSSETXATTR: u64 = 0x401c_5820;
+const PRIVILEGED_XFLAGS: u32 = 0x18;
 const NO_REPLACE: u64 = nix::libc::RENAME_NOREPLACE as u64;
 const EXCHANGE: u64 = nix::libc::RENAME_EXCHANGE as u64;
 
@@ -78,8 +83,9 @@ impl Attempt<'_> {
                 // struct open_how: flags, mode, resolve. How a path resolves there is not imitated.
                 let mut words = [0; 24];
                 seen(self.caller.read(self.arg(how), &mut words))?;
-                let [flags, _, resolve] =
+                let [flags, mode, resolve] =
                     [0, 8, 16].map(|at| words[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word)));
+                demand(self.arg(how + 1) >= 24 && is_sound(flags, mode, resolve))?;
                 let place = (resolve != 0).then(|| self.resolved(path, resolve)).transpose()?;
                 self.open(path, flags, place)
             }
@@ -91,6 +97,7 @@ impl Attempt<'_> {
             Call::MakeNode(path, mode) => {
                 let kind =
                     SFlag::from_bits_truncate(u32::try_from(self.arg(mode) & 0xffff).unwrap_or(0)) & SFlag::S_IFMT;
+                demand(!matches!(kind, SFlag::S_IFDIR | SFlag::S_IFLNK))?;
                 demand(is_root() || !matches!(kind, SFlag::S_IFCHR | SFlag::S_IFBLK))?;
                 self.make(path, Operation::Mknod)
             }
@@ -100,20 +107,26 @@ impl Attempt<'_> {
                 self.make(path, Operation::Symlink)
             }
             Call::Link(old, new, flags) => self.link(old, new, self.flags(flags)),
+            Call::Unlink(_, flags) if self.flags(flags) & !REMOVE_DIRECTORY != 0 => Ok(Verdict::Pass),
             Call::Unlink(path, flags) => self.remove(path, self.flags(flags) & REMOVE_DIRECTORY != 0),
             Call::RemoveDirectory(path) => self.remove(path, true),
             Call::Rename(old, new, flags) => self.rename(old, new, self.flags(flags)),
             Call::Truncate(path) => {
+                demand(self.arg(path.text + 1).cast_signed() >= 0)?;
                 let node = there(self.place(path, Final::Follow)?)?;
                 demand(node.kind() == SFlag::S_IFREG && may(&node, AccessFlags::W_OK))?;
                 Ok(self.bounds.refuse(Operation::Truncate, node.path()))
             }
             Call::PathMetadata(kind, path, last, flags) => {
                 let flags = self.flags(flags);
+                demand(flags & !(NO_FOLLOW | EMPTY_PATH) == 0)?;
                 let node = self.named(path, last, flags)?;
                 self.metadata(kind, &node)
             }
-            Call::FdMetadata(kind, fd) => self.metadata(kind, &self.descriptor(self.arg(fd))?),
+            Call::FdMetadata(kind, fd) => {
+                demand(!self.caller.is_name_only(as_descriptor(self.arg(fd))))?;
+                self.metadata(kind, &self.descriptor(self.arg(fd))?)
+            }
             Call::Ioctl => {
                 demand(
                     INODE_REQUESTS
@@ -122,7 +135,13 @@ impl Attempt<'_> {
                 )?;
                 let mut flags = [0; 4];
                 seen(self.caller.read(self.arg(2), &mut flags))?;
-                demand(is_root() || u32::from_ne_bytes(flags) & PRIVILEGED_FLAGS == 0)?;
+                let privileged = if self.arg(1) & 0xffff_ffff == FSSETXATTR {
+                    PRIVILEGED_XFLAGS
+                } else {
+                    PRIVILEGED_FLAGS
+                };
+                demand(is_root() || u32::from_ne_bytes(flags) & privileged == 0)?;
+                demand(!self.caller.is_name_only(as_descriptor(self.arg(0))))?;
                 self.metadata(Metadata::Flags, &self.descriptor(self.arg(0))?)
             }
             Call::Mount(path) => Ok(self.mount(Some(path))),
@@ -264,11 +283,15 @@ impl Attempt<'_> {
             return self.create(&place, Operation::Create);
         };
         if flags.contains(OFlag::O_TMPFILE) {
+            demand(flags & OFlag::O_ACCMODE != OFlag::O_RDONLY)?;
             demand(may(node, AccessFlags::W_OK | AccessFlags::X_OK))?;
             return Ok(self.bounds.refuse(Operation::Create, node.path()));
         }
         let changes = flags & OFlag::O_ACCMODE != OFlag::O_RDONLY || flags.contains(OFlag::O_TRUNC);
         demand(changes && !exclusive && !flags.contains(OFlag::O_DIRECTORY) && may(node, AccessFlags::W_OK))?;
+        // Without waiting for a reader, a pipe that has none is not opened (fifo(7)).
+        let unread = node.kind() == SFlag::S_IFIFO && flags.contains(OFlag::O_NONBLOCK | OFlag::O_WRONLY);
+        demand(!unread)?;
         match node.kind() {
             SFlag::S_IFREG | SFlag::S_IFIFO => Ok(self.bounds.refuse(Operation::Write, node.path())),
             SFlag::S_IFCHR | SFlag::S_IFBLK => Ok(device(node.path())),
@@ -328,6 +351,7 @@ impl Attempt<'_> {
     }
 
     fn link(&self, old: PathArg, new: PathArg, flags: u64) -> Step<Verdict> {
+        demand(flags & !(FOLLOW | EMPTY_PATH) == 0)?;
         if flags & EMPTY_PATH != 0 && seen(self.caller.text(self.arg(old.text)))?.is_empty() {
             return self.link_descriptor(old, new);
         }
@@ -388,13 +412,13 @@ impl Attempt<'_> {
                 Operation::Chown
             }
             Metadata::Times(times) => {
-                demand(!emulate::leaves_times(self.call.number, self.arg(times), self.caller))?;
+                demand(emulate::sets_times(self.call.number, self.arg(times), self.caller))?;
                 demand(owns(node) || (self.arg(times) == 0 && may(node, AccessFlags::W_OK)))?;
                 Operation::Utime
             }
             Metadata::Attribute(argument) => {
                 let name = seen(self.caller.text(self.arg(argument)))?;
-                demand(may_set(node, &name))?;
+                demand(name.len() <= LONGEST_NAME && may_set(node, &name))?;
                 let there = descriptor::has_attribute(node.fd.as_fd(), &name);
                 let flags = if emulate::removes(self.call.number) {
                     REPLACE
@@ -456,6 +480,23 @@ fn unresolved(errno: Errno) -> Verdict {
         Errno::EMFILE | Errno::ENFILE | Errno::ENOMEM | HIDDEN => Verdict::Unseen,
         _ => Verdict::Pass,
     }
+}
+
+/// Whether openat2(2), which is strict about them, takes these numbers.
+fn is_sound(flags: u64, mode: u64, resolve: u64) -> bool {
+    const RESOLVES: u64 = 0x3f;
+    let known = u64::from(OFlag::all().bits().cast_unsigned());
+    let makes = u64::from(
+        (OFlag::O_CREAT | (OFlag::O_TMPFILE & !OFlag::O_DIRECTORY))
+            .bits()
+            .cast_unsigned(),
+    );
+    let mode_is_sound = if flags & makes == 0 {
+        mode == 0
+    } else {
+        mode & !0o7777 == 0
+    };
+    flags & !known == 0 && mode_is_sound && resolve & !RESOLVES == 0
 }
 
 /// Whether open(2)'s flags ask for a change.

@@ -195,6 +195,16 @@ impl Caller {
         held.unwrap_or(0) & (1 << 21) != 0
     }
 
+    /// Whether a descriptor only names a file (`O_PATH`), so that nothing can be changed through it.
+    pub(super) fn is_name_only(&self, fd: i32) -> bool {
+        let about = read_to_string(format!("/proc/{}/fdinfo/{fd}", self.tid)).unwrap_or_default();
+        let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
+        let flags = flags
+            .and_then(|octal| i32::from_str_radix(octal.trim(), 8).ok())
+            .unwrap_or(0);
+        flags & OFlag::O_PATH.bits() != 0
+    }
+
     fn status(&self, field: &str) -> Option<String> {
         let status = read_to_string(format!("/proc/{}/status", self.tid)).ok()?;
         status

@@ -65,7 +65,7 @@ impl<'a> Walk<'a> {
                 }
                 continue;
             }
-            let node = look(&at, &name)?;
+            let node = look(&at, &name).map_err(|errno| if in_proc(&at) { hidden(errno) } else { errno })?;
             let link = node.as_ref().is_some_and(|node| node.kind() == SFlag::S_IFLNK);
             if link && (!is_last || last == Final::Follow) {
                 self.links += 1;
@@ -125,7 +125,7 @@ impl<'a> Walk<'a> {
 
     /// Reads a link. Those of /proc mean something else to each process that follows them.
     fn follow(&self, parent: &OwnedFd, name: &[u8]) -> Result<Followed, Errno> {
-        let in_proc = fstatfs(parent).is_ok_and(|about| about.filesystem_type() == PROC_SUPER_MAGIC);
+        let in_proc = in_proc(parent);
         if in_proc && fstat(parent)?.st_ino == PROC_ROOT {
             let process = self.caller.process();
             match name {
@@ -164,6 +164,10 @@ fn names(path: &[u8]) -> Vec<Vec<u8>> {
         .filter(|name| !name.is_empty())
         .map(<[u8]>::to_vec)
         .collect()
+}
+
+fn in_proc(directory: &OwnedFd) -> bool {
+    fstatfs(directory).is_ok_and(|about| about.filesystem_type() == PROC_SUPER_MAGIC)
 }
 
 fn directory(at: impl AsFd, name: &[u8]) -> Result<OwnedFd, Errno> {

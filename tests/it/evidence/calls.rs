@@ -3,6 +3,7 @@
 
 mod rows;
 
+use ringfence_backend::calls::Call;
 use std::fmt::Write;
 
 use nix::libc;
@@ -220,7 +221,10 @@ fn there_is_a_row_for_every_call_that_is_watched() {
     // bind(2) takes a socket, so it has a test of its own: `programs::a_socket_that_is_bound_outside_…`.
     let missing: Vec<_> = ringfence_backend::calls::table()
         .into_iter()
-        .filter(|(number, _)| !tried.contains(number) && *number != libc::SYS_bind)
+        .filter(|(number, call)| {
+            // The newer calls that mount have one as well.
+            !tried.contains(number) && *number != libc::SYS_bind && !matches!(call, Call::NewMount(_))
+        })
         .collect();
     assert!(missing.is_empty(), "not tried: {missing:?}");
 }
