@@ -3,41 +3,31 @@
 //! A refusal is told from the system's own: what would have failed without confinement (nothing
 //! there, something there already, mode bits, a host's read-only mount) is no denial.
 
-use std::os::fd::AsFd;
-use std::path::PathBuf;
+mod metadata;
+mod names;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::stat::SFlag;
 use nix::unistd::AccessFlags;
+use ringfence_backend::Notification;
 use ringfence_backend::calls::{Call, Final, From, INODE_REQUESTS, Metadata, PathArg};
-use ringfence_backend::{Notification, descriptor};
 
 use super::bounds::{Bounds, Refusal, Step, Verdict};
-use super::emulate;
-use super::permission::{
-    is_dots, is_empty, is_root, may, may_change, may_give, may_remove, may_replace, may_set, owns, same_device,
-};
+use super::permission::{is_root, may};
 use super::resolve::{Caller, HIDDEN, Node, Place, Where};
 use crate::facts::Operation;
 
-/// `AT_SYMLINK_NOFOLLOW`, `AT_REMOVEDIR`, `AT_SYMLINK_FOLLOW`, `AT_EMPTY_PATH`, `RENAME_NOREPLACE`.
+/// `AT_SYMLINK_NOFOLLOW`, `AT_REMOVEDIR`, `AT_SYMLINK_FOLLOW`, `AT_EMPTY_PATH`.
 const NO_FOLLOW: u64 = nix::libc::AT_SYMLINK_NOFOLLOW as u64;
 const REMOVE_DIRECTORY: u64 = nix::libc::AT_REMOVEDIR as u64;
 const FOLLOW: u64 = nix::libc::AT_SYMLINK_FOLLOW as u64;
 const EMPTY_PATH: u64 = nix::libc::AT_EMPTY_PATH as u64;
-/// `XATTR_NAME_MAX` (linux/limits.h).
-const LONGEST_NAME: usize = 255;
-/// `XATTR_CREATE` and `XATTR_REPLACE` (setxattr(2)).
-const CREATE: u64 = 1;
-const REPLACE: u64 = 2;
 /// `FS_IMMUTABLE_FL` and `FS_APPEND_FL`, which take a privilege (ioctl_iflags(2)).
 const PRIVILEGED_FLAGS: u32 = 0x30;
 /// `FS_IOC_FSSETXATTR`, and the same two flags there (linux/fs.h).
 const FSSETXATTR: u64 = 0x401c_5820;
 const PRIVILEGED_XFLAGS: u32 = 0x18;
-const NO_REPLACE: u64 = nix::libc::RENAME_NOREPLACE as u64;
-const EXCHANGE: u64 = nix::libc::RENAME_EXCHANGE as u64;
 
 /// Devices that change no file of the host, and the directory of terminals.
 const SINKS: [&str; 8] = [
@@ -149,65 +139,6 @@ impl Attempt<'_> {
         }
     }
 
-    /// Makes a change of metadata for the caller, if the call is one: judged and made on one and the
-    /// same file. Such a call never goes on by itself, whatever is wrong with it.
-    fn emulate(&self, call: Call) -> Option<Verdict> {
-        let (kind, argument, node) = match call {
-            Call::PathMetadata(kind, path, last, flags) => {
-                (kind, path.text + 1, self.named(path, last, self.flags(flags)))
-            }
-            Call::FdMetadata(kind, fd) => (kind, fd + 1, self.descriptor(self.arg(fd))),
-            Call::Ioctl => (Metadata::Flags, 1, self.descriptor(self.arg(0))),
-            _ => return None,
-        };
-        let node = match node {
-            Ok(node) => node,
-            Err(Verdict::Unseen) => return Some(Verdict::Unseen),
-            // What could not be found cannot be changed; which of its errors it was is lost.
-            Err(_) => return Some(Verdict::Made(Err(Errno::ENOENT))),
-        };
-        match self.metadata(kind, &node) {
-            Ok(refused @ Verdict::Refuse(_)) => return Some(refused),
-            Err(Verdict::Unseen) => return Some(Verdict::Unseen),
-            _ => {}
-        }
-        let inside = self.bounds.holds(&node.path());
-        if inside
-            && kind == Metadata::Flags
-            && let Where::At(path) = node.path()
-        {
-            // Made for nobody, wherever it is.
-            return Some(Verdict::Refuse(Refusal {
-                op: Operation::Flags,
-                path,
-                errno: Errno::EOPNOTSUPP,
-            }));
-        }
-        if inside
-            && node.kind() == SFlag::S_IFLNK
-            && let Call::PathMetadata(_, path, ..) = call
-        {
-            return Some(Verdict::Made(self.change_link(kind, path)));
-        }
-        let made = if !inside || !emulate::has_our_rights(self.caller) {
-            Err(Errno::EPERM)
-        } else {
-            emulate::change(kind, argument, self.call, self.caller, &node)
-        };
-        Some(Verdict::Made(made))
-    }
-
-    /// Changes a link itself: by its name, in the directory that was judged, which it cannot leave.
-    fn change_link(&self, kind: Metadata, path: PathArg) -> Result<(), Errno> {
-        let Ok(place) = self.place(path, Final::Stay) else {
-            return Err(Errno::ENOENT);
-        };
-        if !self.bounds.holds(&place.path()) || !emulate::has_our_rights(self.caller) {
-            return Err(Errno::EPERM);
-        }
-        emulate::change_link(kind, self.call, self.caller, &place)
-    }
-
     fn arg(&self, number: u8) -> u64 {
         self.call.args.get(usize::from(number)).copied().unwrap_or(0)
     }
@@ -297,162 +228,6 @@ impl Attempt<'_> {
             SFlag::S_IFCHR | SFlag::S_IFBLK => Ok(device(node.path())),
             _ => Ok(Verdict::Pass),
         }
-    }
-
-    fn make(&self, path: PathArg, op: Operation) -> Step<Verdict> {
-        let place = self.place(path, Final::Stay)?;
-        demand(place.node.is_none())?;
-        self.create(&place, op)
-    }
-
-    /// A socket that is bound to a path makes a node there (unix(7)).
-    fn bind(&self, address: u8, length: u8) -> Step<Verdict> {
-        let mut bytes = [0; 110];
-        let length = usize::try_from(self.arg(length)).unwrap_or(0).min(bytes.len());
-        demand(length > 2)?;
-        let got = seen(self.caller.read(self.arg(address), &mut bytes[..length]))?;
-        let family = u16::from_ne_bytes([bytes[0], bytes[1]]);
-        let path = bytes[2..got.max(2)].split(|byte| *byte == 0).next().unwrap_or_default();
-        demand(i32::from(family) == nix::libc::AF_UNIX && !path.is_empty())?;
-        let place = self
-            .caller
-            .resolve(None, path, Final::Stay)
-            .map_err(unresolved)
-            .and_then(slashed)?;
-        demand(place.node.is_none())?;
-        self.create(&place, Operation::Mknod)
-    }
-
-    fn create(&self, place: &Place, op: Operation) -> Step<Verdict> {
-        demand(may_change(place) && (op == Operation::Mkdir || !place.slash))?;
-        Ok(self.bounds.refuse(op, place.path()))
-    }
-
-    fn remove(&self, path: PathArg, directory: bool) -> Step<Verdict> {
-        let place = self.place(path, Final::Stay)?;
-        let node = place.node.as_ref().ok_or(Verdict::Pass)?;
-        demand(!is_dots(&place) && (node.kind() == SFlag::S_IFDIR) == directory && may_remove(&place, node))?;
-        demand(!directory || is_empty(node))?;
-        Ok(self.bounds.refuse(Operation::Remove, node.path()))
-    }
-
-    fn rename(&self, old: PathArg, new: PathArg, flags: u64) -> Step<Verdict> {
-        let (old, new) = (self.place(old, Final::Stay)?, self.place(new, Final::Stay)?);
-        let node = old.node.as_ref().ok_or(Verdict::Pass)?;
-        demand(may_remove(&old, node) && may_change(&new) && same_device(node, &new))?;
-        demand(flags & NO_REPLACE == 0 || new.node.is_none())?;
-        demand(node.kind() == SFlag::S_IFDIR || !new.slash)?;
-        demand(flags & EXCHANGE == 0 || new.node.is_some())?;
-        demand(flags & EXCHANGE != 0 || new.node.as_ref().is_none_or(|there| may_replace(node, there)))?;
-        let beneath = matches!((node.path(), new.path()), (Where::At(old), Where::At(new)) if new != old && new.starts_with(&old));
-        demand(!is_dots(&old) && !is_dots(&new))?;
-        demand(node.kind() != SFlag::S_IFDIR || !beneath)?;
-        Ok(self.either(Operation::Rename, &old, &new))
-    }
-
-    fn link(&self, old: PathArg, new: PathArg, flags: u64) -> Step<Verdict> {
-        demand(flags & !(FOLLOW | EMPTY_PATH) == 0)?;
-        if flags & EMPTY_PATH != 0 && seen(self.caller.text(self.arg(old.text)))?.is_empty() {
-            return self.link_descriptor(old, new);
-        }
-        let last = if flags & FOLLOW != 0 {
-            Final::Follow
-        } else {
-            Final::Stay
-        };
-        let (old, new) = (self.place(old, last)?, self.place(new, Final::Stay)?);
-        let node = old.node.as_ref().ok_or(Verdict::Pass)?;
-        demand(new.node.is_none() && !new.slash && node.kind() != SFlag::S_IFDIR)?;
-        demand(may_change(&new) && same_device(node, &new))?;
-        // proc_sys_fs(5), protected_hardlinks: others' files only if they may be read and written.
-        demand(owns(node) || may(node, AccessFlags::R_OK | AccessFlags::W_OK))?;
-        Ok(self.either(Operation::Link, &old, &new))
-    }
-
-    /// A second name for what a descriptor refers to (`AT_EMPTY_PATH`).
-    fn link_descriptor(&self, old: PathArg, new: PathArg) -> Step<Verdict> {
-        let From::Arg(descriptor) = old.from else {
-            return Err(Verdict::Pass);
-        };
-        let (node, new) = (self.descriptor(self.arg(descriptor))?, self.place(new, Final::Stay)?);
-        demand(new.node.is_none() && may_change(&new) && same_device(&node, &new))?;
-        let refused = self.bounds.refuse(Operation::Link, new.path());
-        Ok(if refused == Verdict::Pass {
-            self.bounds.refuse(Operation::Link, node.path())
-        } else {
-            refused
-        })
-    }
-
-    /// The side of a rename or link that is refused. Between inside and outside it reads as if
-    /// they were two file systems, so that programs copy instead where they can.
-    fn either(&self, op: Operation, old: &Place, new: &Place) -> Verdict {
-        // What never had a name comes from nowhere outside.
-        let nameless = |place: &Place| place.node.as_ref().is_some_and(|node| node.stat.st_nlink == 0);
-        let inside = |place: &Place| nameless(place) || self.bounds.holds(&place.path());
-        let across = inside(old) != inside(new);
-        let side = if inside(old) { new } else { old };
-        match self.bounds.refuse(op, side.path()) {
-            Verdict::Refuse(refusal) if across => Verdict::Refuse(Refusal {
-                errno: Errno::EXDEV,
-                ..refusal
-            }),
-            other => other,
-        }
-    }
-
-    fn metadata(&self, kind: Metadata, node: &Node) -> Step<Verdict> {
-        let op = match kind {
-            Metadata::Mode => {
-                demand(owns(node))?;
-                Operation::Chmod
-            }
-            Metadata::Owner(user) => {
-                demand(may_give(node, self.arg(user), self.arg(user + 1)))?;
-                Operation::Chown
-            }
-            Metadata::Times(times) => {
-                demand(emulate::sets_times(self.call.number, self.arg(times), self.caller))?;
-                demand(owns(node) || (self.arg(times) == 0 && may(node, AccessFlags::W_OK)))?;
-                Operation::Utime
-            }
-            Metadata::Attribute(argument) => {
-                let name = seen(self.caller.text(self.arg(argument)))?;
-                demand(name.len() <= LONGEST_NAME && may_set(node, &name))?;
-                let there = descriptor::has_attribute(node.fd.as_fd(), &name);
-                let flags = if emulate::removes(self.call.number) {
-                    REPLACE
-                } else {
-                    emulate::attribute_flags(self.call, argument, self.caller).map_err(|_| Verdict::Pass)?
-                };
-                demand(flags & !(CREATE | REPLACE) == 0)?;
-                demand(flags & REPLACE == 0 || there)?;
-                demand(flags & CREATE == 0 || !there)?;
-                Operation::Xattr
-            }
-            Metadata::Flags => {
-                demand(owns(node))?;
-                Operation::Flags
-            }
-        };
-        Ok(self.bounds.refuse(op, node.path()))
-    }
-
-    /// Mounting takes privilege, so without it the refusal is the system's own.
-    fn mount(&self, path: Option<PathArg>) -> Verdict {
-        if !is_root() && !self.caller.may_mount() {
-            return Verdict::Made(Err(Errno::EPERM));
-        }
-        let place = path.and_then(|path| self.named(path, Final::Follow, EMPTY_PATH).ok());
-        let path = match place.map(|node| node.path()) {
-            Some(Where::At(path)) => path,
-            _ => PathBuf::from("/"),
-        };
-        Verdict::Refuse(Refusal {
-            op: Operation::Mount,
-            path,
-            errno: Errno::EPERM,
-        })
     }
 }
 

@@ -42,7 +42,8 @@ const OPENS_FOR_CHANGE: u32 =
 const OPEN_TREE_ATTR: libc::c_long = 467;
 
 /// Calls refused with EPERM: kernel modules, keyrings that outlive the run, message queues
-/// (files of a file system that no mount of ours covers, mq_overview(7)), and the newer calls that mount, some of which Landlock does not ask about.
+/// (files of a file system that no mount of ours covers, mq_overview(7)), and the newer calls that
+/// mount, some of which Landlock does not ask about.
 const REFUSED: [libc::c_long; 16] = [
     libc::SYS_fsopen,
     libc::SYS_fsconfig,

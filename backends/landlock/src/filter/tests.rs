@@ -177,14 +177,32 @@ fn reading_does_not_wait_when_observed() {
 }
 
 #[test]
-fn what_the_base_filter_refuses_is_refused_when_observed() {
-    let (base, observing) = (base(RUNNER).unwrap(), observing(RUNNER, None).unwrap());
-    for call in REFUSED.into_iter().chain([libc::SYS_io_uring_setup]) {
-        assert_eq!(
-            verdict(&base, ARCH, number(call), NONE),
-            verdict(&observing, ARCH, number(call), NONE)
-        );
+fn what_the_base_filter_refuses_is_never_allowed_when_observed() {
+    const COOKIE: u64 = 0x1122_3344_5566_7788;
+    let observing = observing(RUNNER, Some(COOKIE)).unwrap();
+    let mounts = calls::table()
+        .into_iter()
+        .filter(|(_, kind)| matches!(kind, Call::NewMount(_)));
+    let mounts: Vec<_> = mounts.map(|(call, _)| call).collect();
+    assert_eq!(mounts.len(), 8);
+    for call in REFUSED {
+        let expected = if mounts.contains(&call) {
+            libc::SECCOMP_RET_USER_NOTIF
+        } else {
+            errno(libc::EPERM)
+        };
+        for sixth in [0, COOKIE] {
+            assert_eq!(
+                with_cookie(&observing, ARCH, number(call), NONE, sixth),
+                expected,
+                "call {call}"
+            );
+        }
     }
+    assert_eq!(
+        verdict(&observing, ARCH, number(libc::SYS_io_uring_setup), NONE),
+        errno(libc::ENOSYS)
+    );
 }
 
 #[test]
