@@ -14,6 +14,8 @@ mod state;
 mod verdict;
 
 pub(crate) use state::StateDir;
+#[cfg(test)]
+pub(crate) use state::tests::place;
 
 /// The backends of this host in order of preference, and what is known of them.
 #[derive(Debug)]

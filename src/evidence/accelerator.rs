@@ -144,13 +144,14 @@ mod tests {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use super::*;
+    use crate::selection::place;
 
     /// The keyring is the user's, so one test at a time.
     static ALONE: Mutex<()> = Mutex::new(());
 
     fn state() -> (MutexGuard<'static, ()>, tempfile::TempDir, StateDir) {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let place = place();
         let state = StateDir::open(place.path(), None).unwrap();
         (alone, place, state)
     }
@@ -179,7 +180,7 @@ mod tests {
     fn a_copy_in_another_place_is_another_copy() {
         let (_alone, _place, state) = state();
         let first = find(&state).unwrap();
-        let elsewhere = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let elsewhere = place();
         let forged = elsewhere.path().join(name(first.cookie));
         fs::write(&forged, "forged").unwrap();
         let second = find(&StateDir::open(elsewhere.path(), None).unwrap()).unwrap();

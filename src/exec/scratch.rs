@@ -10,10 +10,7 @@ use nix::dir::Dir;
 use nix::fcntl::{AT_FDCWD, OFlag, openat, renameat};
 use nix::sys::stat::{FchmodatFlags, Mode, fchmodat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
-use ringfence_backend::{PinnedPath, descriptor};
-
-/// Where private directories are made, in order of preference.
-const PLACES: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+use ringfence_backend::{HOST_TEMP, PinnedPath, descriptor};
 
 /// A directory of mode 0700 that is removed with everything in it when this is dropped.
 #[derive(Debug)]
@@ -28,7 +25,7 @@ impl Scratch {
     /// The last place's reason, when none of the host's temp directories takes one.
     pub(super) fn make() -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::NotFound);
-        for place in PLACES {
+        for place in HOST_TEMP {
             let mut builder = tempfile::Builder::new();
             builder
                 .prefix("rf-")

@@ -2,15 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use ringfence_backend::SandboxMode;
+use ringfence_backend::{HOST_TEMP, SandboxMode};
 use serde::Serialize;
 
 use super::{Denial, Operation};
 
 /// Places that no policy should open: what stands there is no file of the user's.
 const SYSTEM: [&str; 3] = ["/dev", "/proc", "/sys"];
-/// The temp area that `workspace-write` opens.
-const TEMP: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// The policy of a run, as far as a loosening depends on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,12 +34,12 @@ impl Loosening {
     #[must_use]
     pub fn of(&self, denial: &Denial) -> Option<Loosen> {
         let path = denial.path.as_path();
-        if denial.op == Operation::Mount || beneath_any(path, &SYSTEM) && !beneath_any(path, &TEMP) {
+        if denial.op == Operation::Mount || beneath_any(path, &SYSTEM) && !beneath_any(path, &HOST_TEMP) {
             return None;
         }
         if self.mode == SandboxMode::ReadOnly {
             // A root alone means nothing in this mode.
-            let opened = path.starts_with(&self.workspace_root) || beneath_any(path, &TEMP);
+            let opened = path.starts_with(&self.workspace_root) || beneath_any(path, &HOST_TEMP);
             return opened.then_some(Loosen::Mode(SandboxMode::WorkspaceWrite));
         }
         let root = if path.as_os_str().as_encoded_bytes().ends_with(b"/") {

@@ -5,12 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::sys::stat::{SFlag, fstat};
-use ringfence_backend::{PinnedPath, WorkspaceRoot};
+use ringfence_backend::{HOST_TEMP, PinnedPath, WorkspaceRoot};
 
 use super::{Field, PolicyError};
-
-/// Where a host keeps temporary files, besides `$TMPDIR`.
-const HOST_TEMP: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
 /// Opens a workspace root. A relative path is taken from the directory of this process.
 ///

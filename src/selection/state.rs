@@ -11,10 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, fstat, mkdirat};
-use ringfence_backend::SandboxExecutionPolicy;
-
-/// Where every run in `workspace-write` may write.
-const TEMP: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+use ringfence_backend::{HOST_TEMP, SandboxExecutionPolicy};
 
 /// A state directory that no run can write, held open.
 #[derive(Debug)]
@@ -30,7 +27,7 @@ impl StateDir {
     /// Why it is not used, in a sentence.
     pub(crate) fn open(path: &Path, policy: Option<&SandboxExecutionPolicy>) -> Result<Self, String> {
         let reach = |what: &str| format!("the state directory {} {what}", path.display());
-        if TEMP.iter().any(|temp| path.starts_with(temp)) {
+        if HOST_TEMP.iter().any(|temp| path.starts_with(temp)) {
             return Err(reach("lies in a temp area, where runs can write"));
         }
         let within = |root: &Path| path.starts_with(root);
@@ -90,14 +87,21 @@ fn descend(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
 
     use super::*;
 
-    /// A directory outside of every temp area.
-    fn place() -> tempfile::TempDir {
-        tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap()
+    /// A directory outside of every temp area, wherever the project itself lies.
+    pub(crate) fn place() -> tempfile::TempDir {
+        let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let candidates = [Some(own), std::env::home_dir(), Some(PathBuf::from("/var/lib"))];
+        let fit = candidates
+            .into_iter()
+            .flatten()
+            .find(|place| place.is_dir() && !HOST_TEMP.iter().any(|temp| place.starts_with(temp)));
+        tempfile::tempdir_in(fit.expect("a directory outside the temp area")).unwrap()
     }
 
     #[test]

@@ -21,19 +21,6 @@ const CALLS: &str = include_str!("programs/calls.c");
 const EVIDENCE: [[&str; 2]; 3] = [["--evidence", "auto"], ["--evidence", "strict"], ["--evidence", "off"]];
 const WATCHED: [[&str; 2]; 2] = [EVIDENCE[0], EVIDENCE[1]];
 
-/// A container without capabilities in which no further user namespace can be made.
-const CONTAINER: [&str; 9] = [
-    "bwrap",
-    "--dev-bind",
-    "/",
-    "/",
-    "--unshare-user",
-    "--disable-userns",
-    "--cap-drop",
-    "ALL",
-    "--",
-];
-
 /// Compiles a program into the user's home.
 fn compile(world: &World, compiler: &str, name: &str, source: &str) {
     fs::write(world.home().join(format!("{name}.c")), source).unwrap();

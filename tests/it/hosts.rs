@@ -5,20 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use ringfence::SandboxMode::{ReadOnly, WorkspaceWrite};
 
-use crate::support::{Case, World, for_each_user, names, text};
-
-/// A container without capabilities in which no further user namespace can be made.
-const CONTAINER: [&str; 9] = [
-    "bwrap",
-    "--dev-bind",
-    "/",
-    "/",
-    "--unshare-user",
-    "--disable-userns",
-    "--cap-drop",
-    "ALL",
-    "--",
-];
+use crate::support::{CONTAINER, Case, World, for_each_user, names, text};
 
 /// Nobody watches the calls, so that only the kernel's own layers govern metadata.
 const UNWATCHED: [&str; 2] = ["--evidence", "off"];

@@ -11,6 +11,19 @@ use ringfence::SandboxMode;
 pub(crate) use report::{Outcome, Report};
 pub(crate) use world::{User, World, for_each_user, names, text};
 
+/// A container without capabilities in which no further user namespace can be made.
+pub(crate) const CONTAINER: [&str; 9] = [
+    "bwrap",
+    "--dev-bind",
+    "/",
+    "/",
+    "--unshare-user",
+    "--disable-userns",
+    "--cap-drop",
+    "ALL",
+    "--",
+];
+
 /// One run of the program with `--json`, described before it happens.
 ///
 /// In scripts, options and arguments `$W` is the workspace, `$OUT` a directory beside it that the

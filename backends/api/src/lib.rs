@@ -42,4 +42,4 @@ pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};
 pub use pinned::{FileId, PinnedPath, WorkspaceRoot};
 pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, StdioKind};
-pub use policy::{PolicyParts, PolicyShape, Require, SandboxExecutionPolicy, Temp};
+pub use policy::{HOST_TEMP, PolicyParts, PolicyShape, Require, SandboxExecutionPolicy, Temp};

@@ -4,6 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{PinnedPath, SandboxMode, WorkspaceRoot};
 
+/// Where a host keeps temporary files, besides `$TMPDIR`. Every run in `workspace-write` may write there
+/// unless it is told otherwise.
+pub const HOST_TEMP: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
+
 /// Which temporary directories a run has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -8,9 +8,9 @@ use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{Uid, geteuid};
 use ringfence::SandboxMode::{ReadOnly, WorkspaceWrite};
 
-use crate::support::{Case, World, for_each_user, names, text};
+use crate::support::{CONTAINER, Case, World, for_each_user, names, text};
 
-use super::{CONTAINER, EVIDENCE, compile_calls, unconfined};
+use super::{EVIDENCE, compile_calls, unconfined};
 
 #[test]
 fn the_newer_mount_calls_are_refused_in_a_new_user_namespace_too() {

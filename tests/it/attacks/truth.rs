@@ -5,9 +5,9 @@ use std::fs;
 use ringfence::SandboxMode::{ReadOnly, WorkspaceWrite};
 
 use crate::escapes::{KEEP, untouched};
-use crate::support::{Case, for_each_user, names, text};
+use crate::support::{CONTAINER, Case, for_each_user, names, text};
 
-use super::{CONTAINER, EVIDENCE, WATCHED, assert_recorded, compile, compile_calls, unconfined};
+use super::{EVIDENCE, WATCHED, assert_recorded, compile, compile_calls, unconfined};
 
 #[test]
 fn opening_for_reading_in_the_newer_way_is_no_write() {

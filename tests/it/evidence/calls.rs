@@ -12,7 +12,7 @@ use ringfence::SandboxMode::{self, ReadOnly, WorkspaceWrite};
 use rows::{Inside, ROOM, Row, everywhere, here};
 
 use super::{ACCELERATED, CALL, assert_same, attempts, compile, records, snapshot, watched};
-use crate::support::{Case, Report, World, for_each_user};
+use crate::support::{CONTAINER, Case, Report, World, for_each_user};
 
 /// How a call is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,24 +172,12 @@ fn every_call_is_recorded_in_read_only() {
 
 #[test]
 fn what_is_refused_where_there_are_no_mounts_is_recorded_on_either_side() {
-    // A container without capabilities in which no further user namespace can be made.
-    let container = [
-        "bwrap",
-        "--dev-bind",
-        "/",
-        "/",
-        "--unshare-user",
-        "--disable-userns",
-        "--cap-drop",
-        "ALL",
-        "--",
-    ];
     for_each_user(|world| {
         let rows = rows(world);
         furnish(world, &rows, Route::Instruction);
         let before = snapshot(&world.beside());
         let case = Case::new(WorkspaceWrite)
-            .inside(container)
+            .inside(CONTAINER)
             .shell(&script(world, &rows, Route::Instruction));
         let report = watched(&case, "auto", world).run_in(world);
         report.assert_exit(0);
