@@ -1,6 +1,6 @@
 //! What confinement and its evidence cost work that changes and reads many files.
 //!
-//! `cargo bench --bench work -- ROUNDS`
+//! `cargo bench --bench work -- ROUNDS`, and `BENCH_DIR` says where: on a disk its own speed is most of what is seen.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
