@@ -3,7 +3,6 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use ringfence_backend::calls::{Call, table};
 use ringfence_backend::{Answer, LaunchPlan, Listener, Notification};
 
@@ -13,9 +12,6 @@ use super::ledger::Ledger;
 use super::resolve::Caller;
 use super::shortcut::Shortcut;
 use crate::facts::{Denial, Observed, Source};
-
-/// How many calls are answered before whoever waits for the run gets a turn.
-const AT_ONCE: usize = 8;
 
 /// Watches one run.
 #[derive(Debug)]
@@ -50,24 +46,13 @@ impl Supervisor {
         self.listener.as_fd()
     }
 
-    /// Answers the calls that wait, and tells of each new kind of denial. False when no process of
-    /// the run is left.
-    pub(crate) fn serve(&mut self, tell: &mut dyn FnMut(&Denial)) -> bool {
-        for _ in 0..AT_ONCE {
-            let mut fds = [PollFd::new(self.listener.as_fd(), PollFlags::POLLIN)];
-            if poll(&mut fds, PollTimeout::ZERO) != Ok(1) {
-                return true;
-            }
-            let events = fds[0].revents().unwrap_or(PollFlags::empty());
-            if !events.contains(PollFlags::POLLIN) {
-                return false;
-            }
-            // A caller that was killed meanwhile needs no answer.
-            if let Ok(notification) = self.listener.receive() {
-                self.answer(&notification, tell);
-            }
+    /// Answers the call that waits, and tells of a new kind of denial. Only to be called when poll(2)
+    /// said that one does.
+    pub(crate) fn serve(&mut self, tell: &mut dyn FnMut(&Denial)) {
+        // A caller that was killed meanwhile needs no answer.
+        if let Ok(notification) = self.listener.receive() {
+            self.answer(&notification, tell);
         }
-        true
     }
 
     fn answer(&mut self, notification: &Notification, tell: &mut dyn FnMut(&Denial)) {
@@ -81,10 +66,8 @@ impl Supervisor {
             }
             _ => Verdict::Pass,
         };
-        // What was read belongs to this call only if it still waits: a thread id may serve again.
-        if !self.listener.still_waits(notification.id) {
-            return;
-        }
+        // What was read belongs to this call only if it still waits (a thread id may serve again), and
+        // the kernel takes no answer to one that does not.
         match verdict {
             Verdict::Pass => self.pass(notification.id),
             Verdict::Made(made) => {
@@ -93,8 +76,9 @@ impl Supervisor {
                 let _ = self.listener.answer(notification.id, answer);
             }
             Verdict::Unseen => {
-                self.unseen += 1;
-                self.pass_unseen(notification.id);
+                if self.pass_unseen(notification.id) {
+                    self.unseen += 1;
+                }
             }
             Verdict::Refuse(refusal) => {
                 if let Some(denial) = self.refuse(notification.id, &caller, refusal) {
@@ -110,13 +94,14 @@ impl Supervisor {
     }
 
     /// What could not be looked at is left to the kernel, unless nothing in the kernel governs it.
-    fn pass_unseen(&self, id: u64) {
+    /// False when the caller is gone.
+    fn pass_unseen(&self, id: u64) -> bool {
         let answer = if self.bounds.emulates() {
             Answer::Fail(Errno::EPERM)
         } else {
             Answer::Continue
         };
-        let _ = self.listener.answer(id, answer);
+        self.listener.answer(id, answer).is_ok()
     }
 
     /// The record and the answer are one thing: what is written down is what the caller is told.

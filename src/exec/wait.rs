@@ -111,6 +111,9 @@ struct Ready {
     aborted: bool,
 }
 
+/// The most descriptors a run waits for.
+const MOST: usize = 8;
+
 /// What a descriptor in the poll set stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Event {
@@ -118,6 +121,7 @@ enum Event {
     Abort,
     Output,
     Call,
+    NobodyCalls,
     Record,
     Input,
     InputClosed,
@@ -134,7 +138,12 @@ fn turn(
     let stdin = io::stdin();
     let happened = next_events(spawned, due, abort, &stdin)?;
     let has = |event| happened.contains(&event);
-    if has(Event::Call) && !spawned.supervisor.as_mut().is_some_and(|it| it.serve(tell)) {
+    if has(Event::Call)
+        && let Some(supervisor) = &mut spawned.supervisor
+    {
+        supervisor.serve(tell);
+    }
+    if has(Event::NobodyCalls) {
         spawned.watching = false;
     }
     if has(Event::Record)
@@ -164,39 +173,50 @@ fn next_events(
     stdin: &io::Stdin,
 ) -> io::Result<Vec<Event>> {
     let readable = PollFlags::POLLIN;
-    let mut waiting = vec![(Event::End, PollFd::new(spawned.process.pidfd.as_fd(), readable))];
-    waiting.extend(abort.map(|abort| (Event::Abort, PollFd::new(abort.as_fd(), readable))));
-    for stream in [&spawned.stdout, &spawned.stderr].into_iter().flatten() {
-        waiting.extend(stream.fd().map(|fd| (Event::Output, PollFd::new(fd.as_fd(), readable))));
+    let (mut events, mut fds) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
+    let mut add = |event, fd, wanted| {
+        events.push(event);
+        fds.push(PollFd::new(fd, wanted));
+    };
+    add(Event::End, spawned.process.pidfd.as_fd(), readable);
+    if let Some(abort) = abort {
+        add(Event::Abort, abort.as_fd(), readable);
     }
-    if spawned.watching {
-        waiting.extend(
-            spawned
-                .supervisor
-                .iter()
-                .map(|it| (Event::Call, PollFd::new(it.fd(), readable))),
-        );
+    for fd in [&spawned.stdout, &spawned.stderr].into_iter().flatten().filter_map(|stream| stream.fd()) {
+        add(Event::Output, fd.as_fd(), readable);
+    }
+    if let Some(supervisor) = &spawned.supervisor
+        && spawned.watching
+    {
+        add(Event::Call, supervisor.fd(), readable);
     }
     if let Some(Ok(log)) = &spawned.log {
-        waiting.push((Event::Record, PollFd::new(log.fd(), readable)));
+        add(Event::Record, log.fd(), readable);
     }
     if let Some(pump) = &spawned.stdin {
         match pump.wants(stdin) {
-            Wants::Sink(sink) => waiting.push((Event::Input, PollFd::new(sink, PollFlags::POLLOUT))),
+            Wants::Sink(sink) => add(Event::Input, sink, PollFlags::POLLOUT),
             Wants::Source(source) => {
-                waiting.push((Event::Input, PollFd::new(source, readable)));
+                add(Event::Input, source, readable);
                 // Without events asked for, only the error of a closed reader is reported.
-                waiting.push((Event::InputClosed, PollFd::new(pump.sink(), PollFlags::empty())));
+                add(Event::InputClosed, pump.sink(), PollFlags::empty());
             }
         }
     }
-    let (events, mut fds): (Vec<_>, Vec<_>) = waiting.into_iter().unzip();
     match poll(&mut fds, until(due)) {
         Ok(_) | Err(Errno::EINTR) => {}
         Err(errno) => return Err(errno.into()),
     }
-    let happened = events.into_iter().zip(fds).filter(|(_, fd)| fd.any().unwrap_or(false));
-    Ok(happened.map(|(event, _)| event).collect())
+    events.iter_mut().zip(&fds).for_each(|(event, fd)| {
+        let got = fd.revents().unwrap_or(PollFlags::empty());
+        // Closed rather than readable: no process of the run is left.
+        if *event == Event::Call && !got.is_empty() && !got.contains(readable) {
+            *event = Event::NobodyCalls;
+        }
+    });
+    let mut happened = fds.iter().map(|fd| fd.any().unwrap_or(false));
+    events.retain(|_| happened.next().unwrap_or(false));
+    Ok(events)
 }
 
 /// A poll(2) timeout, rounded up so that a deadline has passed when it fires.

@@ -83,17 +83,17 @@ pub struct Mounted {
     pub id: FileId,
 }
 
-/// Where a path leads. Nothing is mounted, opened or waited for.
+/// Where a path leads from a directory. Nothing is mounted, opened or waited for.
 ///
 /// # Errors
 /// The operating system's; `ENOSYS` when the kernel tells no mount ids (before Linux 5.8).
-pub fn mount_of(path: &CStr, follow: bool) -> io::Result<Mounted> {
+pub fn mount_of(from: BorrowedFd<'_>, path: &CStr, follow: bool) -> io::Result<Mounted> {
     let flags = libc::AT_NO_AUTOMOUNT | if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
     let wanted = libc::STATX_MNT_ID | libc::STATX_TYPE | libc::STATX_INO;
     // SAFETY: reads a C string and fills a zeroed structure of its own type.
     let about = unsafe {
         let mut about: libc::statx = std::mem::zeroed();
-        if libc::statx(libc::AT_FDCWD, path.as_ptr(), flags, wanted, &raw mut about) != 0 {
+        if libc::statx(from.as_raw_fd(), path.as_ptr(), flags, wanted, &raw mut about) != 0 {
             return Err(io::Error::last_os_error());
         }
         about

@@ -73,14 +73,6 @@ impl Listener {
         })
     }
 
-    /// Whether the call still waits: what was read of its caller since [`receive`](Self::receive)
-    /// belongs to it only if it does.
-    #[must_use]
-    pub fn still_waits(&self, id: u64) -> bool {
-        // SAFETY: reads a number through a live pointer.
-        unsafe { libc::ioctl(self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_ID_VALID, &raw const id) == 0 }
-    }
-
     /// Answers a waiting call.
     ///
     /// # Errors
