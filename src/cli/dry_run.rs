@@ -105,14 +105,17 @@ fn describe(step: &PlanStep) -> String {
         PlanStep::Writable(root) => format!("keep {} writable", shown(root.path())),
         PlanStep::Shown { from, at } => format!("show {} at {}", shown(from.path()), shown(at)),
         PlanStep::DropCapabilities => "drop every capability, and the way to new ones".to_owned(),
-        PlanStep::Landlock { abi, rules, .. } => {
+        PlanStep::Landlock {
+            abi, rules, truncation, ..
+        } => {
+            let left = if *truncation { "" } else { " (the mounts refuse truncation)" };
             let opened: Vec<_> = rules.iter().map(grant).collect();
             let but = if opened.is_empty() {
                 String::new()
             } else {
                 format!(", but for {}", opened.join(", "))
             };
-            format!("refuse every file effect that Landlock {abi} knows{but}")
+            format!("refuse every file effect that Landlock {abi} knows{left}{but}")
         }
         PlanStep::Replaced { by, at } => {
             format!(
@@ -158,11 +161,12 @@ mod tests {
         let step = PlanStep::Landlock {
             abi: 6,
             rules: vec![LandlockRule::Everything(root), LandlockRule::Device("/dev/null")],
+            truncation: false,
             log: false,
         };
         assert_eq!(
             describe(&step),
-            "refuse every file effect that Landlock 6 knows, but for /, /dev/null"
+            "refuse every file effect that Landlock 6 knows (the mounts refuse truncation), but for /, /dev/null"
         );
     }
 

@@ -89,12 +89,15 @@ pub enum PlanStep {
     },
     /// Every capability dropped from every set, and no new privileges.
     DropCapabilities,
-    /// A Landlock domain over every write access of this ABI.
+    /// A Landlock domain over the write accesses of this ABI.
     Landlock {
         /// The ABI whose accesses are handled.
         abi: u8,
         /// The grants.
         rules: Vec<LandlockRule>,
+        /// Whether truncation is among them. Where it is, the kernel walks from each file that is opened
+        /// to the root, even for reading; read-only mounts refuse it for nothing.
+        truncation: bool,
         /// Whether refusals are logged beyond exec (ABI 7).
         log: bool,
     },

@@ -12,7 +12,7 @@ use ringfence_backend::{Boundary, FileId, Observe, PlanStep, PrepareError};
 
 use crate::filter::{self, Program, TooLong};
 use crate::kernel::{self, ChildFd};
-use crate::ruleset::Rulesets;
+use crate::ruleset::{Handled, Rulesets};
 
 /// How many trees one run may keep writable or show elsewhere. The child holds their descriptors
 /// on its stack, since it must not allocate.
@@ -89,8 +89,13 @@ impl LandlockBoundary {
                 }
                 // Part of `confine`, for every plan of this backend.
                 PlanStep::DropCapabilities => {}
-                PlanStep::Landlock { abi, rules, log } => {
-                    boundary.ruleset = Some(rulesets.get(*abi, rules)?);
+                PlanStep::Landlock {
+                    abi,
+                    rules,
+                    truncation,
+                    log,
+                } => {
+                    boundary.ruleset = Some(rulesets.get(Handled::new(*abi, *truncation), rules)?);
                     boundary.log = *log;
                 }
                 PlanStep::Replaced { by, at } => {

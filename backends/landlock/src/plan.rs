@@ -71,9 +71,12 @@ pub(crate) fn plan(
         });
     }
     steps.push(PlanStep::DropCapabilities);
+    let handed = command.stdio.contains(&StdioKind::Handed);
     steps.push(PlanStep::Landlock {
         abi: host.landlock_abi,
         rules: rules(policy, command),
+        // A stream that was handed over stands on the caller's mount, which is not read-only.
+        truncation: handed || !steps.contains(&PlanStep::ReadOnlyMounts),
         log: command.log && host.landlock_abi >= LOGGING,
     });
     steps.push(PlanStep::Seccomp {
@@ -87,7 +90,6 @@ pub(crate) fn plan(
     if metadata_filter {
         steps.push(PlanStep::SeccompMetadata);
     }
-    let handed = command.stdio.contains(&StdioKind::Handed);
     let coverage = coverage(
         host.landlock_abi,
         host.mounts || everything,

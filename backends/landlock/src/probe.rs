@@ -117,6 +117,7 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
     steps.push(PlanStep::Landlock {
         abi,
         rules: Vec::new(),
+        truncation: !mounts,
         log: false,
     });
     steps.push(PlanStep::Seccomp {

@@ -16,12 +16,31 @@ use ringfence_backend::{LandlockRule, PrepareError};
 /// deadline would stand still while it is stopped, among them.
 pub(crate) const SIGNALS: u8 = 6;
 
-/// Every access that changes something, as far as this ABI can refuse it.
-///
-/// Reading is not handled: a mode never restricts it. Neither is connecting to path sockets
-/// (ABI 9), which is a door and no file effect.
-fn handled(abi: u8) -> BitFlags<AccessFs> {
-    AccessFs::from_write(known(abi)) & !make_bitflags!(AccessFs::{ResolveUnix})
+/// What a ruleset refuses unless a rule grants it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handled {
+    abi: u8,
+    truncation: bool,
+}
+
+impl Handled {
+    /// What this ABI can refuse, with or without truncation.
+    pub(crate) const fn new(abi: u8, truncation: bool) -> Self {
+        Self { abi, truncation }
+    }
+
+    /// Every access that changes something.
+    ///
+    /// Reading is not handled: a mode never restricts it. Neither is connecting to path sockets
+    /// (ABI 9), which is a door and no file effect.
+    fn accesses(self) -> BitFlags<AccessFs> {
+        let all = AccessFs::from_write(known(self.abi)) & !make_bitflags!(AccessFs::{ResolveUnix});
+        if self.truncation {
+            all
+        } else {
+            all & !make_bitflags!(AccessFs::{Truncate})
+        }
+    }
 }
 
 /// The newest ABI that both the kernel and the `landlock` crate know.
@@ -41,8 +60,8 @@ fn known(abi: u8) -> ABI {
 /// How many rulesets are kept. A host runs the same few policies over and over.
 const KEPT: usize = 16;
 
-/// One ruleset that was built: its ABI and rules, and its descriptor.
-type Built = (u8, Vec<LandlockRule>, Arc<OwnedFd>);
+/// One ruleset that was built: what it handles, its rules, and its descriptor.
+type Built = (Handled, Vec<LandlockRule>, Arc<OwnedFd>);
 
 /// Rulesets that were built before. A descriptor serves any number of runs, and a rule names
 /// files by identity, so a root that was deleted and made again is another rule.
@@ -54,13 +73,13 @@ impl Rulesets {
     ///
     /// # Errors
     /// See [`build`].
-    pub(crate) fn get(&self, abi: u8, rules: &[LandlockRule]) -> Result<Arc<OwnedFd>, PrepareError> {
+    pub(crate) fn get(&self, handled: Handled, rules: &[LandlockRule]) -> Result<Arc<OwnedFd>, PrepareError> {
         let mut built = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, _, fd)) = built.iter().find(|(a, r, _)| *a == abi && r == rules) {
+        if let Some((_, _, fd)) = built.iter().find(|(h, r, _)| *h == handled && r == rules) {
             return Ok(Arc::clone(fd));
         }
-        let fd = Arc::new(build(abi, rules)?);
-        built.push_back((abi, rules.to_vec(), Arc::clone(&fd)));
+        let fd = Arc::new(build(handled, rules)?);
+        built.push_back((handled, rules.to_vec(), Arc::clone(&fd)));
         if built.len() > KEPT {
             built.pop_front();
         }
@@ -68,13 +87,13 @@ impl Rulesets {
     }
 }
 
-/// Builds the ruleset. Every access of the ABI is demanded: none is left out if the kernel
+/// Builds the ruleset. Every access is demanded: none is left out if the kernel
 /// should refuse it.
 ///
 /// # Errors
 /// [`PrepareError`] naming the path or call that was refused.
-fn build(abi: u8, rules: &[LandlockRule]) -> Result<OwnedFd, PrepareError> {
-    let handled = handled(abi);
+fn build(wanted: Handled, rules: &[LandlockRule]) -> Result<OwnedFd, PrepareError> {
+    let (abi, handled) = (wanted.abi, wanted.accesses());
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(handled)
@@ -154,23 +173,35 @@ fn refused(what: &str, error: &RulesetError) -> PrepareError {
 mod tests {
     use super::*;
 
+    fn of(abi: u8) -> BitFlags<AccessFs> {
+        Handled::new(abi, true).accesses()
+    }
+
     #[test]
     fn reading_and_connecting_are_never_handled() {
         for abi in 1..=12 {
-            let handled = handled(abi);
-            assert!(!handled.contains(AccessFs::ReadFile));
-            assert!(!handled.contains(AccessFs::ReadDir));
-            assert!(!handled.contains(AccessFs::Execute));
-            assert!(!handled.contains(AccessFs::ResolveUnix));
+            assert!(!of(abi).contains(AccessFs::ReadFile));
+            assert!(!of(abi).contains(AccessFs::ReadDir));
+            assert!(!of(abi).contains(AccessFs::Execute));
+            assert!(!of(abi).contains(AccessFs::ResolveUnix));
         }
     }
 
     #[test]
     fn each_abi_handles_what_it_can_refuse() {
-        assert!(handled(1).contains(AccessFs::WriteFile));
-        assert!(!handled(1).contains(AccessFs::Refer));
-        assert!(handled(2).contains(AccessFs::Refer));
-        assert!(handled(3).contains(AccessFs::Truncate));
-        assert!(handled(5).contains(AccessFs::IoctlDev));
+        assert!(of(1).contains(AccessFs::WriteFile));
+        assert!(!of(1).contains(AccessFs::Refer));
+        assert!(of(2).contains(AccessFs::Refer));
+        assert!(of(3).contains(AccessFs::Truncate));
+        assert!(of(5).contains(AccessFs::IoctlDev));
+    }
+
+    #[test]
+    fn truncation_alone_can_be_left_to_the_mounts() {
+        for abi in 3..=12 {
+            let without = Handled::new(abi, false).accesses();
+            assert_eq!(without | AccessFs::Truncate, of(abi));
+            assert!(!without.contains(AccessFs::Truncate));
+        }
     }
 }

@@ -42,6 +42,37 @@ fn files_and_named_pipes_that_are_handed_over_are_named_as_open() {
     });
 }
 
+/// Every way to cut what standard input refers to.
+const CUTS: &str = r"
+import os
+def attempt(what, try_it):
+    try: try_it(); print(what)
+    except OSError: pass
+for name in '/dev/stdin', '/proc/self/fd/0', '/proc/thread-self/fd/0':
+    for flags in os.O_WRONLY, os.O_RDWR, os.O_RDONLY | os.O_TRUNC, os.O_WRONLY | os.O_TRUNC:
+        attempt('opened', lambda: os.open(name, flags))
+    attempt('cut', lambda: os.truncate(name, 0))
+print('tried')
+";
+
+#[test]
+fn a_file_that_is_handed_over_for_reading_keeps_its_content() {
+    for_each_user(|world| {
+        world.prepare("echo text > $OUT/f");
+        std::fs::write(world.inside("tries.py"), CUTS).unwrap();
+        let bare = world.bash("cp $OUT/f $OUT/g; python3 $W/tries.py < $OUT/g; test ! -s $OUT/g; rm $OUT/g");
+        assert!(bare.stdout().contains("cut"), "{bare}");
+        for evidence in ["auto", "strict", "off"] {
+            let script = format!(
+                "\"$BIN\" run -m workspace-write --evidence {evidence} -- python3 $W/tries.py < $OUT/f 2> \"$HOME/err\""
+            );
+            let outcome = world.bash(&script);
+            assert_eq!(outcome.stdout(), "tried\n", "{evidence}: {outcome}");
+            assert_eq!(text(world.outside("f")), "text\n", "{evidence}");
+        }
+    });
+}
+
 #[test]
 fn a_directory_that_is_handed_over_is_refused() {
     for_each_user(|world| {
