@@ -101,6 +101,7 @@ pub(crate) fn left_open(enforcement: &Enforcement) -> Vec<Effect> {
 fn describe(step: &PlanStep) -> String {
     match step {
         PlanStep::UserNamespace => "make a user namespace in which the caller stays who it is".to_owned(),
+        PlanStep::PidNamespace => "make a PID namespace, whose processes all end with the command".to_owned(),
         PlanStep::ReadOnlyMounts => "make every mount read-only, in a mount namespace of the run's own".to_owned(),
         PlanStep::Writable(root) => format!("keep {} writable", shown(root.path())),
         PlanStep::Shown { from, at } => format!("show {} at {}", shown(from.path()), shown(at)),
@@ -108,7 +109,11 @@ fn describe(step: &PlanStep) -> String {
         PlanStep::Landlock {
             abi, rules, truncation, ..
         } => {
-            let left = if *truncation { "" } else { " (the mounts refuse truncation)" };
+            let left = if *truncation {
+                ""
+            } else {
+                " (the mounts refuse truncation)"
+            };
             let opened: Vec<_> = rules.iter().map(grant).collect();
             let but = if opened.is_empty() {
                 String::new()
