@@ -154,8 +154,8 @@ impl Stop {
     }
 
     /// When the next step is due; after the kill, when that should have taken effect.
-    pub(super) fn due(&self, bound: Duration) -> Option<Instant> {
-        Some(self.kill_at + if self.killed { bound } else { Duration::ZERO })
+    pub(super) fn due(&self, bound: Duration) -> Instant {
+        self.kill_at + if self.killed { bound } else { Duration::ZERO }
     }
 
     /// Whether the kill is longer ago than this.

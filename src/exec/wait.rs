@@ -75,7 +75,7 @@ fn watch(spawned: &mut Spawned, spec: &ExecSpec, abort: &Abort, tell: &mut dyn F
     let deadline = spec.timeout().map(|timeout| Instant::now() + timeout);
     let mut stop: Option<Stop> = None;
     let (exit, mut gone) = loop {
-        let due = stop.as_ref().map_or(deadline, |stop| stop.due(DYING));
+        let due = stop.as_ref().map_or(deadline, |stop| Some(stop.due(DYING)));
         let ready = turn(spawned, due, Some(abort), tell)?;
         // The end of the command is looked at first: what had ended was neither late nor aborted.
         match spawned.process.ended() {
