@@ -96,6 +96,8 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         session,
         stdio: [child_end(0), child_end(1), child_end(2)],
         workdir: (&workdir, spec.workdir_id()),
+        extra: None,
+        limits: &[],
     };
     let input = input_source(spec.input())?;
     // Before the launch, so that no record is missed.

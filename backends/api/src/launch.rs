@@ -19,7 +19,7 @@ use crate::child::{Child, child_main};
 use crate::image::ExecImage;
 use crate::listener::{Listener, status_channel};
 use crate::status::{Failure, RECORD, Record, Stage};
-use crate::{Boundary, FileId};
+use crate::{Boundary, ChildLimit, FileId};
 
 /// Ample for the child's steps, which keep small structures on it and call nothing deep.
 const STACK: usize = 64 * 1024;
@@ -62,6 +62,10 @@ pub struct Launch<'a> {
     pub stdio: [ChildStdio<'a>; 3],
     /// The working directory, canonical, and what it must still be.
     pub workdir: (&'a CStr, FileId),
+    /// One more descriptor that the command gets, under the number it has here.
+    pub extra: Option<BorrowedFd<'a>>,
+    /// The command's limits, set last of all.
+    pub limits: &'a [ChildLimit],
 }
 
 /// Numbered attempts to break a boundary, made by a child inside it.

@@ -22,6 +22,8 @@ pub mod keyring;
 #[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
+mod limit;
+#[cfg(target_os = "linux")]
 mod listener;
 mod mode;
 mod pinned;
@@ -37,6 +39,8 @@ pub use coverage::{Coverage, Door, Effect, Enforcement};
 pub use image::{ExecImage, ImageError};
 #[cfg(target_os = "linux")]
 pub use launch::{Attempt, ChildStdio, Launch, LaunchError, Launched, Session, Task, launch};
+#[cfg(target_os = "linux")]
+pub use limit::ChildLimit;
 #[cfg(target_os = "linux")]
 pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};

@@ -158,6 +158,8 @@ fn confined(steps: &[PlanStep], attempts: &dyn Attempt) -> Result<Launched, Stri
         session: Session::Callers,
         stdio: [ChildStdio::Inherit, ChildStdio::Inherit, ChildStdio::Inherit],
         workdir: (c"/", pin("/")?.id()),
+        extra: None,
+        limits: &[],
     };
     launch(&trial, Task::Try(attempts)).map_err(|e: LaunchError| e.to_string())
 }
