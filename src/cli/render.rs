@@ -188,6 +188,14 @@ fn dry_run_text(plan: &DryRun<'_>) -> String {
         |limit| milliseconds(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
     );
     rows.row("time limit", &limit);
+    if !plan.limits.is_empty() {
+        let limits: Vec<_> = plan
+            .limits
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        rows.row("limits", &limits.join(", "));
+    }
     if !plan.command.withheld.is_empty() {
         rows.row("withheld", &listed(plan.command.withheld));
     }

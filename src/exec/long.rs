@@ -121,7 +121,9 @@ fn loader(fd: i32) -> String {
 
 fn sealed(text: &[u8]) -> io::Result<OwnedFd> {
     let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-    let fd = memfd_create(c"command", flags)?;
+    // A clone is never one of the first three, in whose place the command's own streams come: a host
+    // may have closed its own.
+    let fd = memfd_create(c"command", flags)?.try_clone()?;
     let mut file = File::from(fd);
     file.write_all(text)?;
     file.write_all(&[0])?;

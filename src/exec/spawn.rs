@@ -97,7 +97,7 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         stdio: [child_end(0), child_end(1), child_end(2)],
         workdir: (&workdir, spec.workdir_id()),
         extra: spec.extra(),
-        limits: spec.limits(),
+        limits: spec.child_limits(),
     };
     let input = input_source(spec.input())?;
     // Before the launch, so that no record is missed.

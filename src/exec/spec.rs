@@ -1,5 +1,6 @@
 //! A run in which nothing is left open.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -10,6 +11,7 @@ use ringfence_backend::{
     Temp,
 };
 
+use super::limits::Resource;
 use super::long::{self, Carried, LongCommand};
 use super::managed::ManagedEnv;
 use super::request::{Capture, DEFAULT_GRACE, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input, MAX_TIMEOUT};
@@ -37,7 +39,8 @@ pub struct ExecSpec {
     streams: [stdio::Stream; 3],
     plan: LaunchPlan,
     carried: Option<Carried>,
-    limits: Vec<ChildLimit>,
+    limits: BTreeMap<Resource, u64>,
+    child_limits: Vec<ChildLimit>,
     // Removed with this value.
     _scratch: Option<Scratch>,
 }
@@ -93,6 +96,12 @@ impl ExecSpec {
         self.grace
     }
 
+    /// The limits that were asked for.
+    #[must_use]
+    pub const fn limits(&self) -> &BTreeMap<Resource, u64> {
+        &self.limits
+    }
+
     pub(super) const fn workdir_id(&self) -> FileId {
         self.command.workdir.id()
     }
@@ -111,8 +120,8 @@ impl ExecSpec {
         self.carried.as_ref().map(|carried| carried.fd.as_fd())
     }
 
-    pub(super) fn limits(&self) -> &[ChildLimit] {
-        &self.limits
+    pub(super) fn child_limits(&self) -> &[ChildLimit] {
+        &self.child_limits
     }
 
     /// Whether the kernel's log may have to serve.
@@ -161,7 +170,7 @@ pub(super) fn resolve(
     mut request: ExecRequest,
 ) -> Result<ExecSpec, Error> {
     check_argv(&request.argv)?;
-    let limits = limits::resolve(&request.limits)?;
+    let child_limits = limits::resolve(&request.limits)?;
     let (timeout, grace) = times(&request)?;
     if let Capture::Captured { max_output: 0 } = request.capture {
         return Err(Error::input(
@@ -244,7 +253,8 @@ pub(super) fn resolve(
         streams,
         plan,
         carried,
-        limits,
+        limits: request.limits,
+        child_limits,
         _scratch: scratch,
     })
 }

@@ -158,6 +158,20 @@ fn a_limit_above_the_hard_one_starts_nothing_and_names_both() {
 }
 
 #[test]
+fn the_limits_that_were_asked_for_are_shown_beforehand() {
+    for_each_user(|world| {
+        let asked = ["--dry-run", "--limit", "cpu=2m", "--limit", "fsize=1k"];
+        let outcome = Case::new(ReadOnly).options(asked).argv(["true"]).outcome_in(world);
+        let document: serde_json::Value = serde_json::from_str(&outcome.stdout()).unwrap();
+        assert_eq!(document["limits"], serde_json::json!({"cpu": "120", "fsize": "1024"}));
+        let mut words = world.command(world.program());
+        words.arg("run").args(asked).args(["--", "true"]);
+        let outcome = world.outcome(words);
+        assert!(outcome.stdout().contains("cpu=120, fsize=1024"), "{outcome}");
+    });
+}
+
+#[test]
 fn a_limit_that_makes_no_sense_is_refused_and_named() {
     for_each_user(|world| {
         for limit in ["", "cpu", "cpu=5", "memory=1g", "nproc=many", "fsize=-1", "as=1.5g"] {
