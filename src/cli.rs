@@ -1,9 +1,11 @@
 //! The program's subcommands. `args` reads the command line, only `render` prints.
 
 mod args;
+mod command_file;
 mod doctor;
 mod documents;
 mod dry_run;
+mod limits;
 mod render;
 mod request;
 mod run;

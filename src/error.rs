@@ -8,6 +8,7 @@ use std::time::Duration;
 use ringfence_backend::BackendId;
 use serde::{Deserialize, Serialize};
 
+use crate::exec::managed::ManagedEnvError;
 use crate::policy::PolicyError;
 
 /// The stable code of an [`Error`].
@@ -100,6 +101,9 @@ pub enum Error {
         /// What to do.
         hint: String,
     },
+    /// A contributor of the host declared or returned a variable that cannot be.
+    #[error(transparent)]
+    Environment(#[from] ManagedEnvError),
     /// The command began to run, and can no longer be watched. It was told to end.
     #[error("the command began, and was lost sight of: {source}")]
     Lost {
@@ -134,7 +138,7 @@ impl Error {
             Self::CommandNotFound { .. } => ErrorCode::CommandNotFound,
             Self::CommandNotExecutable { .. } => ErrorCode::CommandNotExecutable,
             Self::CommandTooLarge { .. } => ErrorCode::CommandTooLarge,
-            Self::Input { .. } => ErrorCode::InputInvalid,
+            Self::Input { .. } | Self::Environment(_) => ErrorCode::InputInvalid,
             Self::Host { .. } | Self::Lost { .. } => ErrorCode::Internal,
         }
     }
@@ -158,9 +162,13 @@ impl Error {
                 "it needs execute permission, and a `#!` line or a format this host can run".to_owned()
             }
             Self::CommandTooLarge { .. } => {
-                format!("one string may have {MAX_STRING} bytes; pass long data in a file or on standard input")
+                format!(
+                    "one string may have {MAX_STRING} bytes; a long shell text goes with --command-file, \
+                     long data in a file or on standard input"
+                )
             }
             Self::Input { hint, .. } => hint.clone(),
+            Self::Environment(error) => error.hint().to_owned(),
             Self::Host { .. } | Self::Lost { .. } => return None,
         };
         Some(text)

@@ -2,7 +2,10 @@
 
 pub mod env;
 mod input;
+pub mod limits;
+mod long;
 mod lookup;
+pub mod managed;
 mod output;
 mod refusal;
 mod request;
@@ -20,8 +23,10 @@ use std::time::Instant;
 
 use ringfence_backend::{Effect, Enforcement, LaunchError, SandboxMode, status::Stage};
 
+pub use long::LongCommand;
 pub use request::{
-    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input, MAX_TIMEOUT, new_run_id,
+    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input, MAX_COMMAND,
+    MAX_TIMEOUT, new_run_id,
 };
 pub use spec::ExecSpec;
 pub use stop::Abort;
@@ -30,12 +35,14 @@ use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
 use crate::facts::{Containment, Denial, Loosening, RunReport, SandboxFacts, Survivors};
 use crate::selection::Selection;
+use managed::ManagedEnv;
 use spawn::Spawned;
 
 /// Runs commands. Holds backends and no policy: the policy rides each request.
 #[derive(Clone, Debug)]
 pub struct Runner {
     selection: Arc<Selection>,
+    managed_env: Arc<ManagedEnv>,
 }
 
 impl Runner {
@@ -50,7 +57,24 @@ impl Runner {
     pub fn with(selection: Selection) -> Self {
         Self {
             selection: Arc::new(selection),
+            managed_env: Arc::default(),
         }
+    }
+
+    /// The same, and these contributors set their variables in every run.
+    #[must_use]
+    pub fn with_managed_env(self, managed: ManagedEnv) -> Self {
+        Self {
+            managed_env: Arc::new(managed),
+            ..self
+        }
+    }
+
+    /// The variables that this runner sets for its host, for
+    /// [`command_environment`](env::command_environment).
+    #[must_use]
+    pub fn managed_env(&self) -> &ManagedEnv {
+        &self.managed_env
     }
 
     /// The backends.
@@ -65,7 +89,7 @@ impl Runner {
     /// # Errors
     /// Every way in which the command could not run and that can be known beforehand.
     pub fn resolve(&self, request: ExecRequest) -> Result<ExecSpec, Error> {
-        spec::resolve(&self.selection, request)
+        spec::resolve(&self.selection, &self.managed_env, request)
     }
 
     /// Runs a command to its end on the calling thread.
@@ -133,7 +157,7 @@ impl Runner {
             spawn::SpawnError::Prepare(_) => self.selection.forget(spec.plan().backend),
             spawn::SpawnError::Launch(LaunchError::Failed(failure)) => match failure.stage {
                 Stage::Accelerator => true,
-                Stage::Exec | Stage::WorkingDirectory | Stage::Streams => false,
+                Stage::Exec | Stage::WorkingDirectory | Stage::Streams | Stage::Limits => false,
                 _ => self.selection.forget(spec.plan().backend),
             },
             spawn::SpawnError::Launch(_) | spawn::SpawnError::Refused(_) => false,
@@ -211,6 +235,7 @@ fn report(
     Ok(RunReport {
         run_id: spec.run_id().to_owned(),
         argv: spec.argv().to_vec(),
+        command: spec.long_command().cloned(),
         workdir: spec.workdir().to_owned(),
         session: spec.policy().session().map(str::to_owned),
         exit: ended.exit,

@@ -11,6 +11,8 @@ use ringfence_backend::{BackendId, Door, Effect, Enforcement, SandboxMode};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::exec::LongCommand;
+
 mod denial;
 mod loosening;
 
@@ -25,8 +27,10 @@ pub const SCHEMA: u32 = 1;
 pub struct RunReport {
     /// A UUID of version 7.
     pub run_id: String,
-    /// The program and its arguments.
+    /// The program and its arguments, as they were asked for; of a long shell text the beginning.
     pub argv: Vec<OsString>,
+    /// The length of the shell text, when `argv` has only its beginning.
+    pub command: Option<LongCommand>,
     /// The directory the command started in.
     pub workdir: PathBuf,
     /// The session the run belongs to.
@@ -261,6 +265,9 @@ impl Serialize for RunReport {
         if self.argv.iter().any(|arg| arg.to_str().is_none()) {
             let twins: Vec<_> = self.argv.iter().map(|arg| STANDARD.encode(arg.as_bytes())).collect();
             map.serialize_entry("argvBytes", &twins)?;
+        }
+        if let Some(command) = &self.command {
+            map.serialize_entry("command", command)?;
         }
         path_entry(&mut map, "workdir", &self.workdir)?;
         map.serialize_entry("session", &self.session)?;

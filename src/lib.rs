@@ -19,6 +19,8 @@ pub mod profile;
 pub mod selection;
 
 pub use error::{Error, ErrorCode, ErrorReport};
+pub use exec::limits::Resource;
+pub use exec::managed::{Contributor, ManagedEnv, ManagedEnvError, Variable};
 pub use exec::{Abort, Capture, Event, Evidence, ExecRequest, ExecSpec, Input, Runner};
 pub use facts::{Denied, Exit, RunReport, SandboxFacts};
 pub use policy::{Deployment, PolicyError, SessionPolicy, Surroundings, resolve};

@@ -7,11 +7,14 @@ mod read;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
 use ringfence_backend::{Require, SandboxMode, Temp};
+
+use crate::exec::env::Inherit;
 
 pub use error::{Expected, Place, ProfileError};
 
@@ -50,6 +53,19 @@ pub struct Profile {
     pub temp: Option<Temp>,
     /// How complete the enforcement must be; absent when the profile does not speak of it.
     pub require: Option<Require>,
+    /// The command's environment.
+    pub env: ProfileEnv,
+}
+
+/// What a profile says of the command's environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProfileEnv {
+    /// What is inherited; absent when the profile does not speak of it.
+    pub inherit: Option<Inherit>,
+    /// Names that come through in any case.
+    pub keep: Vec<OsString>,
+    /// Names to leave out.
+    pub drop: Vec<OsString>,
 }
 
 impl Profile {

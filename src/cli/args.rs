@@ -4,7 +4,7 @@
 //! text here and are read in `values`, so that a wrong one is a typed error with a document.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
 }
 
-const RUN_USAGE: &str = "ringfence run [OPTIONS] [--] PROGRAM [ARG]...\n       ringfence run [OPTIONS] -c TEXT";
+const RUN_USAGE: &str = "ringfence run [OPTIONS] [--] PROGRAM [ARG]...\n       ringfence run [OPTIONS] -c TEXT\n       ringfence run [OPTIONS] --command-file FILE";
 
 /// What `ringfence run` takes.
 #[derive(Args, Debug, Default)]
@@ -66,6 +66,9 @@ pub(crate) struct RunArgs {
     /// Run `bash -c TEXT` in place of PROGRAM
     #[arg(short = 'c', value_name = "TEXT")]
     pub(crate) text: Option<OsString>,
+    /// The same with the text of FILE, or - for standard input; up to 64 MiB
+    #[arg(long, value_name = "FILE|-", value_parser = path())]
+    pub(crate) command_file: Option<PathBuf>,
     /// Let PATH change as well (repeatable)
     #[arg(long, value_name = "PATH", value_parser = path())]
     pub(crate) write: Vec<PathBuf>,
@@ -105,6 +108,9 @@ pub(crate) struct RunArgs {
     /// Standard input from FILE, or - for the caller's own
     #[arg(long, value_name = "FILE|-", value_parser = path())]
     pub(crate) stdin: Option<PathBuf>,
+    /// Limit a resource: as, core, cpu, fsize, nofile or nproc, such as fsize=100m or cpu=30s (repeatable)
+    #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    pub(crate) limit: Vec<OsString>,
     /// Bytes kept of each stream with --json, such as 64000 or 1MiB [default: 64000]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     pub(crate) max_output: Option<OsString>,
@@ -179,6 +185,16 @@ fn one_of<T: Copy + Send + Sync + 'static>(choices: &'static [(&'static str, T)]
     })
 }
 
+/// What runs a shell text. Without the dashes bash would take one that begins with a sign for an option.
+pub(crate) fn bash(text: OsString) -> Vec<OsString> {
+    let mut words = vec!["bash".into(), "-c".into()];
+    if matches!(text.as_encoded_bytes().first(), Some(b'-' | b'+')) {
+        words.push("--".into());
+    }
+    words.push(text);
+    words
+}
+
 impl Cli {
     /// Reads the command line, and what clap's own rules cannot say of it.
     pub(crate) fn read(words: Vec<OsString>) -> Result<Self, clap::Error> {
@@ -194,18 +210,34 @@ impl RunArgs {
     /// The command's words: those given, or bash with the text.
     pub(crate) fn argv(&self) -> Vec<OsString> {
         match &self.text {
-            Some(text) => vec!["bash".into(), "-c".into(), text.clone()],
+            Some(text) => bash(text.clone()),
             None => self.command.clone(),
         }
     }
 
     fn one_command(&self) -> Result<(), clap::Error> {
-        let problem = match (&self.text, self.command.first()) {
-            (None, None) => (
+        let is_dash = |path: &Option<PathBuf>| path.as_deref().is_some_and(|path| path == Path::new("-"));
+        let problem = match (&self.text, self.command.first(), &self.command_file) {
+            (None, None, None) => (
                 ErrorKind::MissingRequiredArgument,
-                "there is nothing to run: give PROGRAM and its arguments, or -c TEXT".to_owned(),
+                "there is nothing to run: give PROGRAM and its arguments, -c TEXT or --command-file FILE".to_owned(),
             ),
-            (Some(_), Some(word)) => (
+            (Some(_), _, Some(_)) => (
+                ErrorKind::ArgumentConflict,
+                "-c and --command-file each give the whole command: leave one of them out".to_owned(),
+            ),
+            (None, Some(word), Some(_)) => (
+                ErrorKind::ArgumentConflict,
+                format!(
+                    "--command-file gives the whole command, and `{}` comes on top of it: leave one of them out",
+                    word.display()
+                ),
+            ),
+            (None, None, Some(_)) if is_dash(&self.command_file) && is_dash(&self.stdin) => (
+                ErrorKind::ArgumentConflict,
+                "--command-file - and --stdin - both read standard input: give one of them a file".to_owned(),
+            ),
+            (Some(_), Some(word), None) => (
                 ErrorKind::ArgumentConflict,
                 format!(
                     "-c takes the whole command as one TEXT, and `{}` comes on top of it: \
@@ -257,6 +289,8 @@ mod tests {
     #[test]
     fn a_text_is_given_to_bash() {
         assert_eq!(read(&["-c", "echo hi"]).unwrap().argv(), ["bash", "-c", "echo hi"]);
+        assert_eq!(bash("-x".into()), ["bash", "-c", "--", "-x"]);
+        assert_eq!(bash("+x".into()), ["bash", "-c", "--", "+x"]);
     }
 
     #[test]
@@ -307,6 +341,23 @@ mod tests {
         assert_eq!(both.kind(), ErrorKind::ArgumentConflict);
         assert!(both.to_string().contains("one TEXT"), "{both}");
         assert_eq!(read(&[]).unwrap_err().kind(), ErrorKind::MissingRequiredArgument);
+    }
+
+    #[test]
+    fn a_command_file_stands_alone_and_shares_no_input() {
+        assert!(read(&["--command-file", "f"]).unwrap().command_file.is_some());
+        for words in [
+            &["--command-file", "f", "-c", "true"][..],
+            &["--command-file", "f", "--", "true"],
+            &["--command-file", "-", "--stdin", "-"],
+        ] {
+            assert_eq!(
+                read(words).unwrap_err().kind(),
+                ErrorKind::ArgumentConflict,
+                "{words:?}"
+            );
+        }
+        assert!(read(&["--command-file", "-", "--stdin", "f"]).is_ok());
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! What a run would do, as data that can be shown in words or as a document.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use ringfence::exec::LongCommand;
+use ringfence::exec::limits::UNLIMITED;
 use ringfence::facts::SCHEMA;
 use ringfence::{BackendId, Door, Effect, Enforcement, ExecSpec, Require, SandboxMode, Temp};
 use ringfence_backend::{LandlockRule, Observe, PlanStep};
@@ -25,6 +29,10 @@ pub(crate) struct DryRun<'a> {
     pub(crate) ungoverned: Vec<Effect>,
     pub(crate) not_confined: &'a [Door],
     pub(crate) steps: Vec<String>,
+    /// The limits that were asked for, each in its own unit.
+    pub(crate) limits: BTreeMap<&'static str, String>,
+    /// Names of the caller's variables that the command does not get.
+    pub(crate) withheld: Vec<Cow<'a, str>>,
     /// For people only; it is no part of the plan.
     #[serde(skip)]
     pub(crate) command: Words<'a>,
@@ -45,6 +53,7 @@ pub(crate) struct PolicyView {
 #[derive(Debug)]
 pub(crate) struct Words<'a> {
     pub(crate) argv: &'a [OsString],
+    pub(crate) long: Option<&'a LongCommand>,
     pub(crate) workdir: PathBuf,
     pub(crate) timeout: Option<std::time::Duration>,
     pub(crate) withheld: &'a [OsString],
@@ -71,13 +80,29 @@ impl<'a> DryRun<'a> {
             ungoverned: plan.enforcement.as_ref().map(left_open).unwrap_or_default(),
             not_confined: &plan.not_confined,
             steps: plan.steps.iter().map(describe).collect(),
+            limits: spec
+                .limits()
+                .iter()
+                .map(|(resource, value)| (resource.name(), shown_limit(*value)))
+                .collect(),
+            withheld: withheld.iter().map(|name| name.to_string_lossy()).collect(),
             command: Words {
                 argv: spec.argv(),
+                long: spec.long_command(),
                 workdir: spec.workdir().to_owned(),
                 timeout: spec.timeout(),
                 withheld,
             },
         }
+    }
+}
+
+/// A limit as text: the highest ones are no number of JSON's.
+fn shown_limit(value: u64) -> String {
+    if value == UNLIMITED {
+        "unlimited".to_owned()
+    } else {
+        value.to_string()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
+use ringfence::exec::LongCommand;
 use ringfence::facts::Observed;
 use ringfence::{Denied, Effect, Enforcement, Error, RunReport, SandboxMode};
 
@@ -150,6 +151,10 @@ fn dry_run_text(plan: &DryRun<'_>) -> String {
     let mut rows = Rows::default();
     let argv: Vec<_> = plan.command.argv.iter().map(|word| quoted(word)).collect();
     rows.row("command", &argv.join(" "));
+    if let Some(long) = plan.command.long {
+        let LongCommand { bytes, shown } = long;
+        rows.row("", &format!("(the first {shown} of {bytes} bytes)"));
+    }
     rows.row("starts in", &shown(&plan.command.workdir));
     rows.row("mode", plan.policy.mode.name());
     rows.row("workspace", &visible(&plan.policy.workspace_root));
@@ -183,6 +188,14 @@ fn dry_run_text(plan: &DryRun<'_>) -> String {
         |limit| milliseconds(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
     );
     rows.row("time limit", &limit);
+    if !plan.limits.is_empty() {
+        let limits: Vec<_> = plan
+            .limits
+            .iter()
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        rows.row("limits", &limits.join(", "));
+    }
     if !plan.command.withheld.is_empty() {
         rows.row("withheld", &listed(plan.command.withheld));
     }
@@ -282,6 +295,7 @@ pub(crate) mod tests {
     pub(crate) fn report() -> RunReport {
         RunReport {
             run_id: "run".to_owned(),
+            command: None,
             argv: vec!["true".into()],
             workdir: "/w".into(),
             session: None,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::errno::Errno;
 use ringfence::exec::DEFAULT_MAX_OUTPUT;
 use ringfence::exec::env::{EnvChanges, Environment, command_environment};
+use ringfence::exec::managed::ManagedEnv;
 use ringfence::policy::{host_temp, open_root, open_writable};
 use ringfence::profile::{self, Profile};
 use ringfence::{
@@ -16,7 +17,9 @@ use ringfence::{
     Temp, WorkspaceRoot, resolve,
 };
 
-use super::args::{BackendChoice, RunArgs};
+use super::args::{BackendChoice, RunArgs, bash};
+use super::command_file;
+use super::limits::limits;
 use super::values;
 
 /// What the options of `run` come to.
@@ -46,12 +49,16 @@ pub(crate) fn request(args: &RunArgs, run_id: &str) -> Result<Asked, Error> {
         Some(text) => values::size("--max-output", text)?,
         None => DEFAULT_MAX_OUTPUT,
     };
-    let Environment { vars, removed } = command_environment(env::vars_os(), &env_changes(args)?, args.json)?;
-    let policy = policy(args)?;
+    let limits = limits(&args.limit)?;
+    let profile = args.profile.as_deref().map(load).transpose()?;
+    let changes = env_changes(args, profile.as_ref())?;
+    let Environment { vars, removed } =
+        command_environment(env::vars_os(), &changes, args.json, &ManagedEnv::default())?;
+    let policy = policy(args, profile.as_ref())?;
 
     let request = ExecRequest {
         run_id: run_id.to_owned(),
-        argv: args.argv(),
+        argv: command(args)?,
         policy,
         workdir: args.workdir.as_deref().map(not_empty).transpose()?,
         env: vars,
@@ -68,6 +75,7 @@ pub(crate) fn request(args: &RunArgs, run_id: &str) -> Result<Asked, Error> {
             Some(BackendChoice::Named(backend)) => Some(backend),
             Some(BackendChoice::Auto) | None => None,
         },
+        limits,
     };
     Ok(Asked {
         request,
@@ -75,8 +83,17 @@ pub(crate) fn request(args: &RunArgs, run_id: &str) -> Result<Asked, Error> {
     })
 }
 
-fn env_changes(args: &RunArgs) -> Result<EnvChanges, Error> {
-    Ok(EnvChanges {
+/// The command's words, with the text of the file if there is one.
+fn command(args: &RunArgs) -> Result<Vec<OsString>, Error> {
+    match &args.command_file {
+        Some(file) => Ok(bash(command_file::read(file)?)),
+        None => Ok(args.argv()),
+    }
+}
+
+/// What is changed of the environment: an option on a name stands above what the profile says of it.
+fn env_changes(args: &RunArgs, profile: Option<&Profile>) -> Result<EnvChanges, Error> {
+    let mut changes = EnvChanges {
         set: args
             .env
             .iter()
@@ -84,7 +101,15 @@ fn env_changes(args: &RunArgs) -> Result<EnvChanges, Error> {
             .collect::<Result<_, _>>()?,
         keep: args.keep_env.clone(),
         unset: args.unset_env.clone(),
-    })
+        ..EnvChanges::default()
+    };
+    if let Some(profile) = profile {
+        let said = |name: &&OsString| !args.keep_env.contains(name) && !args.unset_env.contains(name);
+        changes.inherit = profile.env.inherit.unwrap_or_default();
+        changes.keep.extend(profile.env.keep.iter().filter(said).cloned());
+        changes.unset.extend(profile.env.drop.iter().filter(said).cloned());
+    }
+    Ok(changes)
 }
 
 fn input(stdin: Option<&Path>) -> Input {
@@ -107,9 +132,7 @@ fn not_empty(workdir: &Path) -> Result<PathBuf, Error> {
 }
 
 /// The policy of the run: options stand above the profile, and the profile above read-only.
-fn policy(args: &RunArgs) -> Result<SandboxExecutionPolicy, Error> {
-    let profile = args.profile.as_deref().map(load).transpose()?;
-    let profile = profile.as_ref();
+fn policy(args: &RunArgs, profile: Option<&Profile>) -> Result<SandboxExecutionPolicy, Error> {
     let mode = args.mode.or(profile.map(|it| it.mode)).unwrap_or(SandboxMode::ReadOnly);
     let temp = args.temp.or(profile.and_then(|it| it.temp));
     let require = args.require.or(profile.and_then(|it| it.require)).unwrap_or_default();
@@ -214,6 +237,9 @@ fn settled(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use ringfence::exec::env::Inherit;
+    use ringfence::profile::ProfileEnv;
+
     use super::*;
 
     #[test]
@@ -238,9 +264,10 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let args = RunArgs {
             workspace: Some(directory.path().to_owned()),
-            profile: Some("workspace-write".to_owned()),
             ..RunArgs::default()
         };
+        let profile = load("workspace-write").unwrap();
+        let policy = |args: &RunArgs| policy(args, Some(&profile));
         assert_eq!(policy(&args).unwrap().mode(), SandboxMode::WorkspaceWrite);
         let stricter = RunArgs {
             mode: Some(SandboxMode::ReadOnly),
@@ -256,9 +283,31 @@ mod tests {
             workspace: Some(directory.path().to_owned()),
             ..RunArgs::default()
         };
-        let policy = policy(&args).unwrap();
+        let policy = policy(&args, None).unwrap();
         assert_eq!((policy.mode(), policy.temp()), (SandboxMode::ReadOnly, Temp::Private));
         assert!(policy.writable().is_empty());
+    }
+
+    #[test]
+    fn an_option_on_a_variable_stands_above_what_the_profile_says_of_it() {
+        let profile = Profile {
+            env: ProfileEnv {
+                inherit: Some(Inherit::None),
+                keep: vec!["A".into(), "B".into()],
+                drop: vec!["C".into(), "D".into()],
+            },
+            ..load("read-only").unwrap()
+        };
+        let args = RunArgs {
+            keep_env: vec!["C".into()],
+            unset_env: vec!["A".into()],
+            ..RunArgs::default()
+        };
+        let changes = env_changes(&args, Some(&profile)).unwrap();
+        assert_eq!(changes.inherit, Inherit::None);
+        assert_eq!(changes.keep, ["C", "B"]);
+        assert_eq!(changes.unset, ["A", "D"]);
+        assert_eq!(env_changes(&args, None).unwrap().inherit, Inherit::Filtered);
     }
 
     #[test]
@@ -267,7 +316,7 @@ mod tests {
             workspace: Some(PathBuf::new()),
             ..RunArgs::default()
         };
-        assert!(matches!(policy(&args), Err(Error::Policy(_))));
+        assert!(matches!(policy(&args, None), Err(Error::Policy(_))));
         assert!(matches!(not_empty(Path::new("")), Err(Error::Workdir { .. })));
     }
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use ringfence::exec::new_run_id;
+use ringfence::exec::{LongCommand, new_run_id};
 use ringfence::facts::{DenialEntry, SCHEMA};
 use ringfence::{BackendId, Error, ErrorReport, Event, ExecSpec, RunReport, Runner, SandboxMode};
 
@@ -76,6 +76,8 @@ struct Start<'a> {
     schema: u32,
     run_id: &'a str,
     argv: Vec<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<&'a LongCommand>,
     workdir: Cow<'a, str>,
     mode: SandboxMode,
     backend: BackendId,
@@ -87,6 +89,7 @@ impl<'a> Start<'a> {
             schema: SCHEMA,
             run_id: spec.run_id(),
             argv: spec.argv().iter().map(|arg| arg.to_string_lossy()).collect(),
+            command: spec.long_command(),
             workdir: spec.workdir().to_string_lossy(),
             mode: spec.policy().mode(),
             backend: spec.plan().backend,

@@ -69,25 +69,32 @@ pub(crate) fn size(field: &str, value: &OsStr) -> Result<usize, Error> {
             "give a number of bytes up to 1GiB, such as 64000, 256k or 1MiB",
         )
     };
-    let text = value.to_str().map(str::trim).ok_or_else(|| no("it is no text"))?;
+    match bytes(value).map_err(no)? {
+        Some(0) => Err(no("nothing would be kept")),
+        Some(bytes) if bytes <= MOST_OUTPUT => usize::try_from(bytes).map_err(|_| no("it is more than 1 GiB")),
+        _ => Err(no("it is more than 1 GiB")),
+    }
+}
+
+/// A number of bytes, plain or with a unit; absent when no number here is as large.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub(crate) fn bytes(value: &OsStr) -> Result<Option<u64>, &'static str> {
+    let text = value.to_str().map(str::trim).ok_or("it is no text")?;
     let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
     let (number, unit) = text.split_at(digits);
     if number.is_empty() {
-        return Err(no("it is no number of bytes"));
+        return Err("it is no number of bytes");
     }
     let factor: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "k" | "kib" => 1 << 10,
         "m" | "mib" => 1 << 20,
         "g" | "gib" => 1 << 30,
-        _ => return Err(no("its unit is none of k, m, g, KiB, MiB and GiB")),
+        _ => return Err("its unit is none of k, m, g, KiB, MiB and GiB"),
     };
-    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
-    match bytes {
-        Some(0) => Err(no("nothing would be kept")),
-        Some(bytes) if bytes <= MOST_OUTPUT => usize::try_from(bytes).map_err(|_| no("it is more than 1 GiB")),
-        _ => Err(no("it is more than 1 GiB")),
-    }
+    Ok(number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)))
 }
 
 /// A variable, `NAME=VALUE`; the value begins after the first `=` and may be empty.

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
+use super::managed::ManagedEnv;
 use crate::error::Error;
 
 /// Names of this prefix belong to Ringfence.
@@ -66,18 +67,34 @@ const NO_TERMINAL: [(&str, &str); 4] = [
     ("GIT_PAGER", "cat"),
 ];
 
+/// What a command inherits of the caller's environment. `RINGFENCE_*` and the variables that a host
+/// manages never come through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inherit {
+    /// Everything but names that look like credentials and names that change a shell or a loader
+    /// before a command's first line.
+    #[default]
+    Filtered,
+    /// Everything, credentials included.
+    All,
+    /// Nothing.
+    None,
+}
+
 /// What the caller wants changed. Explicit entries win over every rule of this module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvChanges {
+    /// What is inherited when nothing else is said of a name.
+    pub inherit: Inherit,
     /// Entries to set.
     pub set: Vec<(OsString, OsString)>,
-    /// Names that the filter lets through.
+    /// Names that come through in any case.
     pub keep: Vec<OsString>,
     /// Names to leave out.
     pub unset: Vec<OsString>,
 }
 
-/// A command's environment, and the names (never the values) that the filter took out.
+/// A command's environment, and the names (never the values) of the caller's that it does not get.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// The entries, each name once.
@@ -86,27 +103,38 @@ pub struct Environment {
     pub removed: Vec<OsString>,
 }
 
-/// Builds a command's environment from the caller's.
+/// Builds a command's environment from the caller's, which is left as it is.
+///
+/// A captured command is told that it has no terminal (`NO_COLOR=1 TERM=dumb PAGER=cat
+/// GIT_PAGER=cat`), whatever it inherits. What Ringfence and the host's contributors add comes when
+/// the run is resolved. With [`Inherit::None`] there is no PATH unless it is kept or set; programs
+/// are then looked for in `/usr/local/bin:/usr/bin:/bin`.
 ///
 /// # Errors
-/// [`Error::Input`] for a name that is empty, has an `=`, or is Ringfence's own.
+/// [`Error::Input`] for a name that is empty, has an `=`, is Ringfence's own, or is managed by the host.
 pub fn command_environment(
     callers: impl IntoIterator<Item = (OsString, OsString)>,
     changes: &EnvChanges,
     captured: bool,
+    managed: &ManagedEnv,
 ) -> Result<Environment, Error> {
     let names = changes.set.iter().map(|(name, _)| ("--env", name));
     let names = names.chain(changes.keep.iter().map(|name| ("--keep-env", name)));
     for (option, name) in names.chain(changes.unset.iter().map(|name| ("--unset-env", name))) {
-        check_name(option, name)?;
+        check_name(option, name, managed)?;
     }
     let mut environment = Environment::default();
     for (name, value) in callers {
-        let wanted = changes.keep.contains(&name) && !starts_with(&name, MANAGED);
-        if changes.unset.contains(&name) {
-            continue;
-        }
-        if wanted || !is_filtered(&name) {
+        let comes = if is_ringfences(&name) || managed.declares(&name) || changes.unset.contains(&name) {
+            false
+        } else {
+            match changes.inherit {
+                Inherit::Filtered => !is_filtered(&name) || changes.keep.contains(&name),
+                Inherit::All => true,
+                Inherit::None => changes.keep.contains(&name),
+            }
+        };
+        if comes {
             put(&mut environment.vars, name, value);
         } else {
             environment.removed.push(name);
@@ -123,7 +151,11 @@ pub fn command_environment(
     for (name, value) in &changes.set {
         put(&mut environment.vars, name.clone(), value.clone());
     }
-    environment.removed.sort();
+    let (vars, removed) = (&environment.vars, &mut environment.removed);
+    // A name that is set again is not missed.
+    removed.retain(|name| vars.iter().all(|(there, _)| there != name));
+    removed.sort();
+    removed.dedup();
     Ok(environment)
 }
 
@@ -135,26 +167,50 @@ pub(super) fn put(vars: &mut Vec<(OsString, OsString)>, name: OsString, value: O
     }
 }
 
-fn check_name(option: &str, name: &OsStr) -> Result<(), Error> {
-    let bytes = name.as_encoded_bytes();
-    let (reason, hint) = if bytes.is_empty() {
-        ("the name is empty", "give a name such as CI")
-    } else if bytes.contains(&b'=') {
+fn check_name(option: &str, name: &OsStr, managed: &ManagedEnv) -> Result<(), Error> {
+    let (reason, hint) = if let Some(problem) = unusable(name) {
+        problem
+    } else if managed.declares(name) {
         (
-            "a name cannot contain `=`",
-            "give the name alone, or NAME=VALUE with --env",
-        )
-    } else if bytes.contains(&0) {
-        ("a name cannot contain a NUL byte", "leave the NUL byte out")
-    } else if starts_with(name, MANAGED) {
-        (
-            "names that begin with RINGFENCE_ are Ringfence's own",
-            "choose another name",
+            "the program that runs Ringfence sets it itself",
+            "leave it out, or choose another name",
         )
     } else {
         return Ok(());
     };
     Err(Error::input(option, name, reason, hint))
+}
+
+/// What is wrong with the name of a variable that a user gives, and what to do.
+pub(crate) fn unusable(name: &OsStr) -> Option<(&'static str, &'static str)> {
+    malformed(name).or_else(|| {
+        is_ringfences(name).then_some((
+            "names that begin with RINGFENCE_ are Ringfence's own",
+            "choose another name",
+        ))
+    })
+}
+
+/// What keeps a name from being the name of any variable, and what to do.
+pub(super) fn malformed(name: &OsStr) -> Option<(&'static str, &'static str)> {
+    let bytes = name.as_encoded_bytes();
+    if bytes.is_empty() {
+        Some(("the name is empty", "give a name such as CI"))
+    } else if bytes.contains(&b'=') {
+        Some((
+            "a name cannot contain `=`",
+            "give the name alone, or NAME=VALUE with --env",
+        ))
+    } else if bytes.contains(&0) {
+        Some(("a name cannot contain a NUL byte", "leave the NUL byte out"))
+    } else {
+        None
+    }
+}
+
+/// Whether a name is one that only Ringfence may set.
+pub(super) fn is_ringfences(name: &OsStr) -> bool {
+    starts_with(name, MANAGED)
 }
 
 /// Whether the filter takes a name out.
@@ -163,7 +219,6 @@ fn is_filtered(name: &OsStr) -> bool {
     let upper = text.to_ascii_uppercase();
     STARTUP.contains(&text.as_ref())
         || STARTUP_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
-        || upper.starts_with(MANAGED)
         || CREDENTIALS.contains(&upper.as_str())
         || upper.split('_').any(|part| CREDENTIAL_PARTS.contains(&part))
 }
@@ -175,84 +230,4 @@ fn starts_with(name: &OsStr, prefix: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(callers: &[(&str, &str)], changes: &EnvChanges, captured: bool) -> Environment {
-        let callers = callers.iter().map(|(n, v)| (OsString::from(n), OsString::from(v)));
-        command_environment(callers, changes, captured).unwrap()
-    }
-
-    fn names(environment: &Environment) -> Vec<&str> {
-        environment
-            .vars
-            .iter()
-            .map(|(name, _)| name.to_str().unwrap())
-            .collect()
-    }
-
-    #[test]
-    fn credentials_are_taken_out_and_words_that_only_look_like_them_stay() {
-        let callers = [
-            ("AWS_SECRET_ACCESS_KEY", "1"),
-            ("github_token", "2"),
-            ("DB_PASSWORD", "3"),
-            ("SSH_AUTH_SOCK", "4"),
-            ("KEYBOARD", "5"),
-            ("TOKENIZERS_PARALLELISM", "6"),
-            ("PATH", "7"),
-        ];
-        let environment = of(&callers, &EnvChanges::default(), false);
-        assert_eq!(names(&environment), ["KEYBOARD", "TOKENIZERS_PARALLELISM", "PATH"]);
-        assert_eq!(environment.removed.len(), 4);
-    }
-
-    #[test]
-    fn what_changes_a_shell_before_its_first_line_is_taken_out() {
-        let callers = [
-            ("BASH_ENV", "x"),
-            ("BASH_FUNC_ls%%", "() { :; }"),
-            ("LD_PRELOAD", "x"),
-            ("HOME", "/h"),
-        ];
-        assert_eq!(names(&of(&callers, &EnvChanges::default(), false)), ["HOME"]);
-    }
-
-    #[test]
-    fn explicit_entries_win_over_the_filter() {
-        let changes = EnvChanges {
-            set: vec![("MY_TOKEN".into(), "given".into()), ("TERM".into(), "xterm".into())],
-            keep: vec!["API_KEY".into()],
-            unset: vec!["HOME".into()],
-        };
-        let environment = of(&[("API_KEY", "kept"), ("HOME", "/h")], &changes, true);
-        assert!(environment.vars.contains(&("API_KEY".into(), "kept".into())));
-        assert!(environment.vars.contains(&("MY_TOKEN".into(), "given".into())));
-        assert!(environment.vars.contains(&("TERM".into(), "xterm".into())));
-        assert!(!names(&environment).contains(&"HOME"));
-    }
-
-    #[test]
-    fn stale_managed_names_never_come_through() {
-        let changes = EnvChanges {
-            keep: vec!["PATH".into()],
-            ..EnvChanges::default()
-        };
-        assert_eq!(
-            names(&of(&[("RINGFENCE_RUN_ID", "old"), ("PATH", "p")], &changes, false)),
-            ["PATH"]
-        );
-    }
-
-    #[test]
-    fn names_that_make_no_sense_are_refused() {
-        for name in ["", "A=B", "RINGFENCE_MODE", "ringfence_mode"] {
-            let changes = EnvChanges {
-                set: vec![(name.into(), "v".into())],
-                ..EnvChanges::default()
-            };
-            let refused = command_environment([], &changes, false);
-            assert!(matches!(refused, Err(Error::Input { .. })), "{name:?}");
-        }
-    }
-}
+mod tests;

@@ -40,6 +40,14 @@ pub(super) enum Wants<'a> {
     Sink(BorrowedFd<'a>),
 }
 
+/// Refuses a directory: it can be opened, but holds nothing to read, and would look like an empty file.
+pub(super) fn no_directory(file: File) -> io::Result<File> {
+    if file.metadata()?.is_dir() {
+        return Err(Errno::EISDIR.into());
+    }
+    Ok(file)
+}
+
 impl Pump {
     /// Pumps from `source` into `sink`, which must be non-blocking.
     pub(super) fn new(source: Source, sink: OwnedFd) -> Self {

@@ -24,6 +24,10 @@ pub(super) fn of(spec: &ExecSpec, error: SpawnError) -> Error {
                 path: spec.workdir().to_owned(),
                 source: io::Error::from_raw_os_error(failure.errno),
             },
+            Stage::Limits => Error::Host {
+                doing: "could not set the command's limits",
+                source: io::Error::from_raw_os_error(failure.errno),
+            },
             _ => unavailable(failure.to_string()),
         },
         SpawnError::Launch(other) => unavailable(other.to_string()),

@@ -1,10 +1,13 @@
 //! A run as the caller asks for it.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use ringfence_backend::{BackendId, SandboxExecutionPolicy, descriptor};
+
+use super::limits::Resource;
 
 /// How many bytes of each captured stream are kept, unless asked otherwise.
 pub const DEFAULT_MAX_OUTPUT: usize = 64_000;
@@ -14,6 +17,9 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 pub const MAX_TIMEOUT: Duration = Duration::from_mins(10);
 /// From the request to end until the kill, unless asked otherwise.
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(3);
+/// The longest text that `bash -c` is given, in bytes.
+pub const MAX_COMMAND: usize = 64 * 1024 * 1024;
+
 /// What becomes of the command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capture {
@@ -44,13 +50,16 @@ pub enum Input {
 pub struct ExecRequest {
     /// The run's name: a UUID of version 7.
     pub run_id: String,
-    /// The program and its arguments, byte for byte.
+    /// The program and its arguments, byte for byte. With `bash`, `-c` and a text over 120 KiB, which
+    /// as an argument the kernel would refuse, bash reads the text from a descriptor instead, and it
+    /// may have [`MAX_COMMAND`] bytes.
     pub argv: Vec<OsString>,
     /// What may change.
     pub policy: SandboxExecutionPolicy,
     /// The directory to start in; relative to the workspace root, which is the default.
     pub workdir: Option<PathBuf>,
     /// The command's environment; see [`command_environment`](super::env::command_environment).
+    /// `RINGFENCE_*` and what the runner's contributors declare is replaced.
     pub env: Vec<(OsString, OsString)>,
     /// What becomes of the output.
     pub capture: Capture,
@@ -64,6 +73,10 @@ pub struct ExecRequest {
     pub backend: Option<BackendId>,
     /// How denials are to be known.
     pub evidence: Evidence,
+    /// Limits of the command's processes, in each resource's own unit, no higher than the hard limits of
+    /// this process. What is not named stays as this process has it, but for core dumps, of which
+    /// there are none.
+    pub limits: BTreeMap<Resource, u64>,
 }
 
 /// How denials are to be known.
@@ -111,6 +124,7 @@ impl ExecRequest {
             grace: None,
             backend: None,
             evidence: Evidence::Auto,
+            limits: BTreeMap::new(),
         }
     }
 }

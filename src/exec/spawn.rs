@@ -60,7 +60,7 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
     let backend = selection.backends().find(|backend| backend.id() == spec.plan().backend);
     let backend = backend.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     let boundary = backend.prepare(spec.plan()).map_err(SpawnError::Prepare)?;
-    let image = ExecImage::new(spec.candidates().to_vec(), spec.argv(), spec.env()).map_err(|e| {
+    let image = ExecImage::new(spec.candidates().to_vec(), spec.executed(), spec.env()).map_err(|e| {
         let reason = e.to_string();
         SpawnError::Refused(Error::input(e.field, "", reason, "leave the NUL byte out"))
     })?;
@@ -95,6 +95,8 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         session,
         stdio: [child_end(0), child_end(1), child_end(2)],
         workdir: (&workdir, spec.workdir_id()),
+        extra: spec.extra(),
+        limits: spec.child_limits(),
     };
     let input = input_source(spec.input())?;
     // Before the launch, so that no record is missed.
@@ -136,6 +138,7 @@ fn input_source(input: &Input) -> Result<Option<InputSource>, SpawnError> {
                 .read(true)
                 .custom_flags(OFlag::O_NONBLOCK.bits())
                 .open(path)
+                .and_then(super::input::no_directory)
                 .map_err(|source| {
                     SpawnError::Refused(Error::input(
                         "--stdin",

@@ -1,16 +1,22 @@
 //! A run in which nothing is left open.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
 use ringfence_backend::{
-    BackendId, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, SandboxExecutionPolicy, SandboxMode, Temp,
+    BackendId, ChildLimit, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, SandboxExecutionPolicy, SandboxMode,
+    Temp,
 };
 
+use super::limits::Resource;
+use super::long::{self, Carried, LongCommand};
+use super::managed::ManagedEnv;
 use super::request::{Capture, DEFAULT_GRACE, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input, MAX_TIMEOUT};
 use super::scratch::Scratch;
-use super::{env, lookup, stdio, too_large};
+use super::{limits, lookup, stdio, too_large};
 use crate::error::Error;
 use crate::evidence::accelerator;
 use crate::selection::Selection;
@@ -32,6 +38,9 @@ pub struct ExecSpec {
     candidates: Vec<OsString>,
     streams: [stdio::Stream; 3],
     plan: LaunchPlan,
+    carried: Option<Carried>,
+    limits: BTreeMap<Resource, u64>,
+    child_limits: Vec<ChildLimit>,
     // Removed with this value.
     _scratch: Option<Scratch>,
 }
@@ -43,10 +52,18 @@ impl ExecSpec {
         &self.run_id
     }
 
-    /// The program and its arguments.
+    /// The program and its arguments, as they were asked for; of a long shell text the beginning.
     #[must_use]
     pub fn argv(&self) -> &[OsString] {
-        &self.command.argv
+        self.carried
+            .as_ref()
+            .map_or(&self.command.argv, |carried| &carried.shown)
+    }
+
+    /// The length of the shell text, when [`argv`](Self::argv) has only its beginning.
+    #[must_use]
+    pub fn long_command(&self) -> Option<&LongCommand> {
+        self.carried.as_ref().map(|carried| &carried.length)
     }
 
     /// The directory the command starts in.
@@ -79,12 +96,32 @@ impl ExecSpec {
         self.grace
     }
 
+    /// The limits that were asked for.
+    #[must_use]
+    pub const fn limits(&self) -> &BTreeMap<Resource, u64> {
+        &self.limits
+    }
+
     pub(super) const fn workdir_id(&self) -> FileId {
         self.command.workdir.id()
     }
 
     pub(super) fn env(&self) -> &[(OsString, OsString)] {
         &self.command.env
+    }
+
+    /// The program and its arguments, as they are executed.
+    pub(super) fn executed(&self) -> &[OsString] {
+        &self.command.argv
+    }
+
+    /// What the command gets beside its standard streams.
+    pub(super) fn extra(&self) -> Option<BorrowedFd<'_>> {
+        self.carried.as_ref().map(|carried| carried.fd.as_fd())
+    }
+
+    pub(super) fn child_limits(&self) -> &[ChildLimit] {
+        &self.child_limits
     }
 
     /// Whether the kernel's log may have to serve.
@@ -127,8 +164,13 @@ impl ExecSpec {
 }
 
 /// Checks a request and fills in what it leaves open.
-pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<ExecSpec, Error> {
+pub(super) fn resolve(
+    selection: &Selection,
+    managed_env: &ManagedEnv,
+    mut request: ExecRequest,
+) -> Result<ExecSpec, Error> {
     check_argv(&request.argv)?;
+    let child_limits = limits::resolve(&request.limits)?;
     let (timeout, grace) = times(&request)?;
     if let Capture::Captured { max_output: 0 } = request.capture {
         return Err(Error::input(
@@ -146,7 +188,12 @@ pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<Exe
         })?),
         _ => None,
     };
-    let environment = managed(&request, workdir.path(), scratch.as_ref());
+    let temp = scratch.as_ref().map(|scratch| scratch.pinned().path());
+    let environment = managed_env.complete(&request, workdir.path(), temp)?;
+    let carried = long::carry(&request.argv)?;
+    if let Some(carried) = &carried {
+        request.argv.clone_from(&carried.executed);
+    }
     if let Some(error) = too_large(&request.argv, &environment) {
         return Err(error);
     }
@@ -205,6 +252,9 @@ pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<Exe
         candidates,
         streams,
         plan,
+        carried,
+        limits: request.limits,
+        child_limits,
         _scratch: scratch,
     })
 }
@@ -228,7 +278,7 @@ fn check_argv(argv: &[OsString]) -> Result<(), Error> {
             let reason = format!("it has a NUL byte at offset {offset}");
             return Err(Error::input(
                 format!("argument {number}"),
-                arg,
+                long::beginning(arg),
                 reason,
                 "leave the NUL byte out",
             ));
@@ -269,23 +319,4 @@ fn workdir(request: &ExecRequest) -> Result<PinnedPath, Error> {
     } else {
         Err(failed(std::io::ErrorKind::NotADirectory.into()))
     }
-}
-
-/// The command's environment with what Ringfence itself adds last.
-fn managed(request: &ExecRequest, workdir: &Path, scratch: Option<&Scratch>) -> Vec<(OsString, OsString)> {
-    let mut vars = request.env.clone();
-    let mut put = |name: &str, value: OsString| env::put(&mut vars, name.into(), value);
-    put("PWD", workdir.as_os_str().to_owned());
-    if let Some(scratch) = scratch {
-        let path = scratch.pinned().path();
-        for name in ["TMPDIR", "TMP", "TEMP"] {
-            put(name, path.as_os_str().to_owned());
-        }
-        // zsh takes this as a prefix of file names, not as a directory.
-        put("TMPPREFIX", path.join("zsh").into_os_string());
-    }
-    let mode: SandboxMode = request.policy.mode();
-    put("RINGFENCE_MODE", mode.name().into());
-    put("RINGFENCE_RUN_ID", request.run_id.clone().into());
-    vars
 }

@@ -36,6 +36,10 @@ pub enum Expected {
     Text,
     /// One of these words.
     OneOf(Vec<&'static str>),
+    /// A list of names that a variable can have and that are not Ringfence's own.
+    Names,
+    /// Names that the profile does not keep.
+    NotKept,
 }
 
 impl fmt::Display for Expected {
@@ -45,6 +49,8 @@ impl fmt::Display for Expected {
             Self::Table => "it has to be a table",
             Self::Text => "it has to be some text",
             Self::OneOf(_) => "it is none of the words for this key",
+            Self::Names => "it has to be a list of names of variables",
+            Self::NotKept => "a name is both kept and dropped",
         })
     }
 }
@@ -165,6 +171,13 @@ impl ProfileError {
                     "begin the profile with `schema = 1`, or use a Ringfence that reads this schema".to_owned()
                 }
                 Expected::Table => format!("begin the table with [{key}]"),
+                Expected::Names => {
+                    format!(
+                        "write it as in `{key} = [\"CI\"]`; a name has no `=`, and those that begin with RINGFENCE_ \
+                         are Ringfence's own"
+                    )
+                }
+                Expected::NotKept => "leave the name in one of the two lists".to_owned(),
                 Expected::Text => format!("give `{key}` a text between quotes"),
             },
             Self::NameTaken { .. } => "give it a name of its own".to_owned(),

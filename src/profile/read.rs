@@ -1,5 +1,6 @@
 //! From the text of a profile to what it says. Every refusal names its file, line and key.
 
+use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::path::Path;
 
@@ -7,7 +8,8 @@ use ringfence_backend::{Require, SandboxMode, Temp};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Expected, Place, Profile, ProfileError};
+use super::{Expected, Place, Profile, ProfileEnv, ProfileError};
+use crate::exec::env::{Inherit, unusable};
 
 /// The version of the schema that is read.
 const SCHEMA: &str = "1";
@@ -15,8 +17,9 @@ const SCHEMA: &str = "1";
 /// How much of a wrong value is shown, in characters.
 const SHOWN: usize = 60;
 
-const TOP: [&str; 4] = ["schema", "name", "description", "policy"];
+const TOP: [&str; 5] = ["schema", "name", "description", "policy", "env"];
 const POLICY: [&str; 3] = ["mode", "temp", "require"];
+const ENV: [&str; 3] = ["inherit", "keep", "drop"];
 
 const MODES: [(&str, SandboxMode); 3] = [
     (SandboxMode::ReadOnly.name(), SandboxMode::ReadOnly),
@@ -25,6 +28,11 @@ const MODES: [(&str, SandboxMode); 3] = [
 ];
 const TEMPS: [(&str, Temp); 3] = [("host", Temp::Host), ("private", Temp::Private), ("none", Temp::None)];
 const REQUIRES: [(&str, Require); 2] = [("full", Require::Full), ("partial", Require::Partial)];
+const INHERITS: [(&str, Inherit); 3] = [
+    ("filtered", Inherit::Filtered),
+    ("all", Inherit::All),
+    ("none", Inherit::None),
+];
 
 /// Reads the text of the profile in `file`.
 pub(super) fn profile(file: &Path, text: &str) -> Result<Profile, ProfileError> {
@@ -50,6 +58,10 @@ pub(super) fn profile(file: &Path, text: &str) -> Result<Profile, ProfileError> 
         mode: policy.word("mode", &MODES)?.ok_or_else(|| policy.missing("mode"))?,
         temp: policy.word("temp", &TEMPS)?,
         require: policy.word("require", &REQUIRES)?,
+        env: match top.get("env") {
+            Some(_) => top.section("env")?.environment()?,
+            None => ProfileEnv::default(),
+        },
     })
 }
 
@@ -115,6 +127,36 @@ impl<'a> Section<'a> {
         }
         let known = words.iter().map(|(word, _)| *word).collect();
         Err(self.wrong(key, value, Expected::OneOf(known)))
+    }
+
+    fn environment(&self) -> Result<ProfileEnv, ProfileError> {
+        self.only(&ENV)?;
+        let env = ProfileEnv {
+            inherit: self.word("inherit", &INHERITS)?,
+            keep: self.names("keep")?,
+            drop: self.names("drop")?,
+        };
+        match self.get("drop") {
+            Some(value) if env.drop.iter().any(|name| env.keep.contains(name)) => {
+                Err(self.wrong("drop", value, Expected::NotKept))
+            }
+            _ => Ok(env),
+        }
+    }
+
+    /// A list of names of variables; empty when the key is not there.
+    fn names(&self, key: &'static str) -> Result<Vec<OsString>, ProfileError> {
+        let Some(value) = self.get(key) else {
+            return Ok(Vec::new());
+        };
+        let wrong = |value| self.wrong(key, value, Expected::Names);
+        let list = value.get_ref().as_array().ok_or_else(|| wrong(value))?;
+        list.iter()
+            .map(|item| match item.get_ref().as_str() {
+                Some(name) if unusable(OsStr::new(name)).is_none() => Ok(name.into()),
+                _ => Err(wrong(item)),
+            })
+            .collect()
     }
 
     fn get(&self, key: &str) -> Option<&'a Spanned<DeValue<'a>>> {

@@ -3,7 +3,8 @@ use std::path::{Path, PathBuf};
 use ringfence_backend::{Require, SandboxMode, Temp};
 
 use super::read::profile as read;
-use super::{BUILT_IN, Profile, ProfileError, load};
+use super::{BUILT_IN, Profile, ProfileEnv, ProfileError, load};
+use crate::exec::env::Inherit;
 
 const GOOD: &str = "\
 schema = 1
@@ -59,6 +60,7 @@ fn a_profile_named_after_a_mode_says_that_mode_and_nothing_else() {
     for mode in SandboxMode::ALL {
         let profile = load(mode.name()).unwrap();
         assert_eq!((profile.mode, profile.temp, profile.require), (mode, None, None));
+        assert_eq!(profile.env, ProfileEnv::default());
     }
 }
 
@@ -72,6 +74,7 @@ fn a_file_says_what_its_author_wrote() {
         mode: SandboxMode::WorkspaceWrite,
         temp: Some(Temp::Private),
         require: Some(Require::Full),
+        env: ProfileEnv::default(),
     };
     assert_eq!(profile, expected);
 }
@@ -120,7 +123,7 @@ fn an_unknown_key_is_refused_by_file_line_and_name_with_the_key_that_was_meant()
 fn an_unknown_table_and_a_dotted_key_are_unknown_keys_too() {
     let (message, hint) = refusal(&format!("{GOOD}\n[zzz]\na = 1\n"));
     assert_eq!(message, "profile team.toml, line 10: there is no key \"zzz\"");
-    assert_eq!(hint, "a profile has the keys schema, name, description and policy");
+    assert_eq!(hint, "a profile has the keys schema, name, description, policy and env");
 
     let (message, _) = refusal(
         &GOOD
@@ -249,4 +252,63 @@ fn a_file_may_not_take_the_name_of_a_profile_that_is_built_in() {
 fn a_device_or_a_file_far_too_large_is_refused_and_not_read_to_its_end() {
     let error = load("/dev/zero").unwrap_err();
     assert!(matches!(error, ProfileError::Unreadable { .. }), "{error}");
+}
+
+fn with_env(env: &str) -> String {
+    format!("{GOOD}\n[env]\n{env}\n")
+}
+
+#[test]
+fn the_environment_is_part_of_a_profile() {
+    for (word, inherit) in [
+        ("filtered", Inherit::Filtered),
+        ("all", Inherit::All),
+        ("none", Inherit::None),
+    ] {
+        let text = with_env(&format!(
+            "inherit = \"{word}\"\nkeep = [\"CI\", \"A_TOKEN\"]\ndrop = [\"HOME\"]"
+        ));
+        let expected = ProfileEnv {
+            inherit: Some(inherit),
+            keep: vec!["CI".into(), "A_TOKEN".into()],
+            drop: vec!["HOME".into()],
+        };
+        assert_eq!(read(Path::new("team.toml"), &text).unwrap().env, expected);
+    }
+    let empty = read(Path::new("team.toml"), &with_env("keep = []")).unwrap();
+    assert_eq!(empty.env, ProfileEnv::default());
+}
+
+#[test]
+fn a_slip_in_the_environment_is_refused_with_what_was_meant() {
+    let (message, hint) = refusal(&with_env("inheritt = \"all\""));
+    assert_eq!(message, "profile team.toml, line 11: there is no key \"env.inheritt\"");
+    assert_eq!(
+        hint,
+        "did you mean `inherit`? [env] has the keys inherit, keep and drop"
+    );
+    let (message, hint) = refusal(&with_env("inherit = \"filterd\""));
+    assert!(message.contains("line 11: env.inherit = \"filterd\""), "{message}");
+    assert!(hint.starts_with("did you mean `filtered`?"), "{hint}");
+}
+
+#[test]
+fn a_list_of_names_is_nothing_else_and_names_what_can_be() {
+    for bad in ["\"CI\"", "[1]", "[\"\"]", "[\"A=B\"]", "[\"CI\", \"RINGFENCE_MODE\"]"] {
+        for key in ["keep", "drop"] {
+            let (message, hint) = refusal(&with_env(&format!("{key} = {bad}")));
+            assert!(message.contains(&format!("line 11: env.{key} = ")), "{message}");
+            assert!(hint.contains(&format!("`{key} = [")), "{hint}");
+        }
+    }
+}
+
+#[test]
+fn a_name_is_not_kept_and_dropped_at_once() {
+    let (message, hint) = refusal(&with_env("keep = [\"A\", \"B\"]\ndrop = [\"B\"]"));
+    assert!(
+        message.contains("line 12") && message.ends_with("a name is both kept and dropped"),
+        "{message}"
+    );
+    assert!(!hint.is_empty());
 }

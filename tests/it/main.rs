@@ -11,15 +11,20 @@
 
 mod attacks;
 mod containment;
+mod environment;
 mod escapes;
 mod evidence;
 mod hosts;
 mod input;
 mod kernel_log;
+mod library;
+mod limits;
+mod long_commands;
 mod modes;
 mod passthrough;
 mod privilege;
 mod runner;
+mod stdin;
 mod streams;
 mod support;
 mod time;

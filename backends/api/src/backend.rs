@@ -201,7 +201,7 @@ pub trait Boundary: fmt::Debug + Send + Sync {
     /// The stage and errno at which it stopped; the command then never runs.
     fn isolate(&self) -> Result<(), Failure>;
 
-    /// Last step: capabilities, Landlock, seccomp. Only exec follows.
+    /// Last step: capabilities, Landlock, seccomp. Only the limits and exec follow.
     ///
     /// Returns the number of the filter's listener when the boundary is observed.
     ///

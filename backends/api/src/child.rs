@@ -2,13 +2,14 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, CString, c_int, c_void};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::FileId;
 use crate::image::ExecImage;
 use crate::launch::{ChildStdio, Launch, Session, Task};
+use crate::limit;
 use crate::status::{Failure, RECORD, Record, Stage};
 
 /// The highest signal number of Linux.
@@ -147,13 +148,18 @@ fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
     if closed < 0 {
         return Err(failed(Stage::Descriptors));
     }
+    keep_open(launch.extra)?;
     let listener = launch.boundary.confine()?;
     match listener {
         Some(fd) => hand_over(child.status, fd)?,
         None => tell(child.status, Record::Armed),
     }
     match child.task {
-        Task::Exec(image) => Err(execute(child, image)),
+        Task::Exec(image) => {
+            // Only now: the steps above need descriptors, which a limit could refuse them.
+            limit::set(launch.limits)?;
+            Err(execute(child, image))
+        }
         Task::Try(attempts) => {
             for number in 0..u8::MAX {
                 let Some(errno) = attempts.attempt(number) else { break };
@@ -208,6 +214,19 @@ fn place_stream(number: c_int, stdio: &ChildStdio<'_>) -> Result<(), Failure> {
             }
             check(libc::dup2(fd, number), stage)?;
         },
+    }
+    Ok(())
+}
+
+/// Lets one descriptor through exec. It keeps its number: whatever number was chosen for it could be
+/// that of the status channel, or of something the boundary still needs.
+fn keep_open(extra: Option<BorrowedFd<'_>>) -> Result<(), Failure> {
+    if let Some(fd) = extra {
+        // SAFETY: a number of an open descriptor, and no flags.
+        check(
+            unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, 0) },
+            Stage::Descriptors,
+        )?;
     }
     Ok(())
 }

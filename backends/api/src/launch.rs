@@ -26,7 +26,7 @@ use crate::running::{Containment, Launched, Memory};
 use crate::shared::Shared;
 use crate::stack::{Stack, clone_onto};
 use crate::status::{Failure, Record, Stage};
-use crate::{Boundary, FileId, descriptor};
+use crate::{Boundary, ChildLimit, FileId, descriptor};
 
 /// Whose session and terminal the command has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +66,10 @@ pub struct Launch<'a> {
     pub stdio: [ChildStdio<'a>; 3],
     /// The working directory, canonical, and what it must still be.
     pub workdir: (&'a CStr, FileId),
+    /// One more descriptor that the command gets, under the number it has here.
+    pub extra: Option<BorrowedFd<'a>>,
+    /// The command's limits, set last of all.
+    pub limits: &'a [ChildLimit],
 }
 
 /// Numbered attempts to break a boundary, made by a child inside it.

@@ -24,6 +24,8 @@ pub mod keyring;
 #[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
+mod limit;
+#[cfg(target_os = "linux")]
 mod listener;
 mod mode;
 mod pinned;
@@ -49,6 +51,8 @@ pub use coverage::{Coverage, Door, Effect, Enforcement};
 pub use image::{ExecImage, ImageError};
 #[cfg(target_os = "linux")]
 pub use launch::{Attempt, ChildStdio, Launch, LaunchError, Session, Tried, attempt, launch};
+#[cfg(target_os = "linux")]
+pub use limit::ChildLimit;
 #[cfg(target_os = "linux")]
 pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};

@@ -39,10 +39,12 @@ pub enum Stage {
     Listener,
     /// Executing the program.
     Exec,
+    /// The command's resource limits.
+    Limits,
 }
 
 impl Stage {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Namespaces,
         Self::Parent,
         Self::Session,
@@ -58,6 +60,7 @@ impl Stage {
         Self::Seccomp,
         Self::Listener,
         Self::Exec,
+        Self::Limits,
     ];
 
     /// What was being done, for a sentence that begins with "could not".
@@ -79,6 +82,7 @@ impl Stage {
             Self::Seccomp => "install the system call filter",
             Self::Listener => "watch for denials",
             Self::Exec => "execute the program",
+            Self::Limits => "set the command's limits",
         }
     }
 }

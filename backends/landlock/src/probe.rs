@@ -181,6 +181,8 @@ fn confined(steps: &[PlanStep], attempts: &dyn Attempt) -> Result<Tried, String>
         session: Session::Callers,
         stdio: [ChildStdio::Inherit, ChildStdio::Inherit, ChildStdio::Inherit],
         workdir: (c"/", pin("/")?.id()),
+        extra: None,
+        limits: &[],
     };
     attempt(&launch, attempts).map_err(|e: LaunchError| e.to_string())
 }

@@ -1,0 +1,39 @@
+//! Resource limits of the command, set by the child on itself.
+#![allow(unsafe_code)]
+
+use std::ffi::c_int;
+use std::ptr;
+
+use crate::status::{Failure, Stage};
+
+/// One limit, as prlimit(2) takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildLimit {
+    /// The number of the resource, such as `RLIMIT_CPU`.
+    pub resource: c_int,
+    /// The limit in force, in the resource's own unit.
+    pub soft: u64,
+    /// How far the command may raise it.
+    pub hard: u64,
+}
+
+/// Sets the calling process's limits. Takes raw steps only, for the child.
+pub(crate) fn set(limits: &[ChildLimit]) -> Result<(), Failure> {
+    for limit in limits {
+        let new = libc::rlimit64 {
+            rlim_cur: limit.soft,
+            rlim_max: limit.hard,
+        };
+        let old = ptr::null_mut::<libc::rlimit64>();
+        // SAFETY: reads one structure of this stack, and writes nothing back. The raw call, because
+        // the C library's type of the resource differs from one library to the next.
+        let set = unsafe { libc::syscall(libc::SYS_prlimit64, 0, limit.resource, &raw const new, old) };
+        if set < 0 {
+            return Err(Failure {
+                stage: Stage::Limits,
+                errno: nix::errno::Errno::last_raw(),
+            });
+        }
+    }
+    Ok(())
+}
