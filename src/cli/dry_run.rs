@@ -192,6 +192,7 @@ mod tests {
             abi: 6,
             rules: vec![LandlockRule::Everything(root), LandlockRule::Device("/dev/null")],
             truncation: false,
+            lasting: true,
             log: false,
         };
         assert_eq!(

@@ -100,6 +100,8 @@ pub enum PlanStep {
         /// Whether truncation is among them. Where it is, the kernel walks from each file that is opened
         /// to the root, even for reading; read-only mounts refuse it for nothing.
         truncation: bool,
+        /// Whether other runs can have the same grants: no directory of the run's own is among them.
+        lasting: bool,
         /// Whether refusals are logged beyond exec (ABI 7).
         log: bool,
     },

@@ -12,7 +12,7 @@ use ringfence_backend::{Boundary, FileId, Observe, PlanStep, PrepareError};
 
 use crate::filter::{self, Program, TooLong};
 use crate::kernel::{self, ChildFd};
-use crate::ruleset::{Handled, Rulesets};
+use crate::ruleset::{Handled, Rulesets, build};
 
 /// How many trees one run may keep writable or show elsewhere. The child holds their descriptors
 /// on its stack, since it must not allocate.
@@ -101,9 +101,15 @@ impl LandlockBoundary {
                     abi,
                     rules,
                     truncation,
+                    lasting,
                     log,
                 } => {
-                    boundary.ruleset = Some(rulesets.get(Handled::new(*abi, *truncation), rules)?);
+                    let handled = Handled::new(*abi, *truncation);
+                    boundary.ruleset = Some(if *lasting {
+                        rulesets.get(handled, rules)?
+                    } else {
+                        Arc::new(build(handled, rules)?)
+                    });
                     boundary.log = *log;
                 }
                 PlanStep::Replaced { by, at } => {

@@ -77,6 +77,7 @@ pub(crate) fn plan(
         rules: rules(policy, command),
         // A stream that was handed over stands on the caller's mount, which is not read-only.
         truncation: handed || !steps.contains(&PlanStep::ReadOnlyMounts),
+        lasting: command.scratch.is_none(),
         log: command.log && host.landlock_abi >= LOGGING,
     });
     steps.push(PlanStep::Seccomp {

@@ -141,6 +141,7 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
         abi,
         rules: Vec::new(),
         truncation: !mounts,
+        lasting: false,
         log: false,
     });
     steps.push(PlanStep::Seccomp {

@@ -92,7 +92,7 @@ impl Rulesets {
 ///
 /// # Errors
 /// [`PrepareError`] naming the path or call that was refused.
-fn build(wanted: Handled, rules: &[LandlockRule]) -> Result<OwnedFd, PrepareError> {
+pub(crate) fn build(wanted: Handled, rules: &[LandlockRule]) -> Result<OwnedFd, PrepareError> {
     let (abi, handled) = (wanted.abi, wanted.accesses());
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
