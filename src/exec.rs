@@ -6,9 +6,11 @@ mod lookup;
 mod output;
 mod refusal;
 mod request;
+mod ring;
 mod scratch;
 mod spawn;
 mod spec;
+mod spill;
 mod stdio;
 mod stop;
 mod wait;
@@ -20,14 +22,15 @@ use std::time::Instant;
 use ringfence_backend::{Effect, Enforcement, LaunchError, SandboxMode, status::Stage};
 
 pub use request::{
-    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input, MAX_TIMEOUT, new_run_id,
+    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input,
+    MAX_TIMEOUT, new_run_id,
 };
 pub use spec::ExecSpec;
 pub use stop::Abort;
 
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
-use crate::facts::{Containment, Denial, Loosening, RunReport, SandboxFacts};
+use crate::facts::{CapturedStream, Containment, Denial, Loosening, RunReport, SandboxFacts};
 use crate::selection::Selection;
 use spawn::Spawned;
 
@@ -184,12 +187,13 @@ fn report(
             _ => Enforcement::Partial { ungoverned },
         });
     }
+    let merged = spec.capture().merges();
     let denied = evidence::judge(Observation {
         confined,
         observed: ended.observed,
         logged: ended.logged,
         exit: ended.exit,
-        stderr: ended.stderr.as_ref(),
+        stderr: if merged { &ended.stdout } else { &ended.stderr }.as_ref(),
         dialect: spec.plan().dialect,
     });
     let sandbox = SandboxFacts {
@@ -214,7 +218,8 @@ fn report(
         timeout_ms: spec.timeout().map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         stdout: ended.stdout,
-        stderr: ended.stderr,
+        stderr: ended.stderr.or_else(|| merged.then(CapturedStream::default)),
+        merged,
         sandbox,
     })
 }

@@ -45,6 +45,8 @@ pub struct RunReport {
     pub stdout: Option<CapturedStream>,
     /// Standard error, when captured.
     pub stderr: Option<CapturedStream>,
+    /// Whether `stdout` holds both streams, in the order in which they were written.
+    pub merged: bool,
     /// What confinement did.
     pub sandbox: SandboxFacts,
 }
@@ -101,10 +103,44 @@ pub struct CapturedStream {
     pub truncated: bool,
     /// How many bytes the command wrote.
     pub bytes: u64,
-    /// A file with the complete stream, when there is one.
+    /// A file with the stream from its beginning, when there is one. `spill` says how much of it.
     pub spill_path: Option<PathBuf>,
     /// Whether bytes that are no UTF-8 were replaced in `text`.
     pub lossy_utf8: bool,
+    /// Whether what was kept reads like no text: it has a NUL byte, or more than 30 % of it is no
+    /// UTF-8.
+    pub binary: bool,
+    /// What became of the bytes that `text` has no room for; absent when it has room for all.
+    pub spill: Option<Spill>,
+}
+
+/// What became of a stream that is longer than what is kept of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "state", rename_all = "camelCase")]
+pub enum Spill {
+    /// The file holds every byte.
+    Complete {
+        /// The length of the file.
+        bytes: u64,
+    },
+    /// The file has reached its limit and holds the beginning.
+    Head {
+        /// The length of the file.
+        bytes: u64,
+    },
+    /// The file could not be made or not be written any further.
+    Failed {
+        /// The length of the file, which holds the beginning; 0 when there is none.
+        bytes: u64,
+        /// The operating system's reason, such as `ENOSPC`.
+        errno: String,
+    },
+    /// No file was to be made.
+    #[serde(rename = "none")]
+    Absent {
+        /// Why, in a sentence.
+        reason: String,
+    },
 }
 
 /// A verdict on denials, with what it rests on.
@@ -270,6 +306,7 @@ impl Serialize for RunReport {
         if let (Some(stdout), Some(stderr)) = (&self.stdout, &self.stderr) {
             map.serialize_entry("stdout", stdout)?;
             map.serialize_entry("stderr", stderr)?;
+            map.serialize_entry("merged", &self.merged)?;
         }
         map.serialize_entry("sandbox", &self.sandbox)?;
         map.end()

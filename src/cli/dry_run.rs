@@ -108,7 +108,11 @@ fn describe(step: &PlanStep) -> String {
         PlanStep::Landlock {
             abi, rules, truncation, ..
         } => {
-            let left = if *truncation { "" } else { " (the mounts refuse truncation)" };
+            let left = if *truncation {
+                ""
+            } else {
+                " (the mounts refuse truncation)"
+            };
             let opened: Vec<_> = rules.iter().map(grant).collect();
             let but = if opened.is_empty() {
                 String::new()

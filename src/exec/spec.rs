@@ -130,7 +130,7 @@ impl ExecSpec {
 pub(super) fn resolve(selection: &Selection, request: ExecRequest) -> Result<ExecSpec, Error> {
     check_argv(&request.argv)?;
     let (timeout, grace) = times(&request)?;
-    if let Capture::Captured { max_output: 0 } = request.capture {
+    if let Capture::Captured { max_stdout: 0, .. } | Capture::Captured { max_stderr: 0, .. } = request.capture {
         return Err(Error::input(
             "--max-output",
             "0",

@@ -182,7 +182,11 @@ fn next_events(
     if let Some(abort) = abort {
         add(Event::Abort, abort.as_fd(), readable);
     }
-    for fd in [&spawned.stdout, &spawned.stderr].into_iter().flatten().filter_map(|stream| stream.fd()) {
+    for fd in [&spawned.stdout, &spawned.stderr]
+        .into_iter()
+        .flatten()
+        .filter_map(|stream| stream.fd())
+    {
         add(Event::Output, fd.as_fd(), readable);
     }
     if let Some(supervisor) = &spawned.supervisor
