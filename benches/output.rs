@@ -1,7 +1,8 @@
 //! What it costs to read a command's output: processor time for each GB, of the reader and of the
 //! writer apart, and the memory that the reader takes.
 //!
-//! `cargo bench --bench output -- GIB`
+//! `BENCH_DIR=/var/lib cargo bench --bench output -- GIB`; the directory must lie outside the temp
+//! area, where no state is kept.
 //!
 //! The floor reads the same pipe into one page-aligned buffer of 64 KiB and keeps nothing, or writes each
 //! buffer to a file and keeps that. Processor time says more than wall time here: how long a byte
@@ -34,10 +35,10 @@ const GIB: u64 = 1 << 30;
 
 fn main() {
     let words: Vec<_> = std::env::args().skip(1).collect();
-    if let [word, bytes, chunk] = &words[..]
+    if let [word, bytes, chunk, first] = &words[..]
         && word == "write"
     {
-        return write(bytes.parse().unwrap(), chunk.parse().unwrap());
+        return write(bytes.parse().unwrap(), chunk.parse().unwrap(), first.parse().unwrap());
     }
     let gib: u64 = words.iter().find_map(|word| word.parse().ok()).unwrap_or(4).max(1);
     let place = Place::new();
@@ -52,32 +53,36 @@ fn main() {
         (STEP, gib * GIB),
         (4096, gib * GIB / 4),
         (1000, gib * GIB / 16),
-        (80, gib * GIB / 128),
+        (80, gib * GIB / 32),
     ] {
         row(&format!("floor, writes of {chunk}"), bytes, || {
             floor(bytes, chunk, None);
         });
         row(&format!("the end kept, writes of {chunk}"), bytes, || {
-            captured(&place, bytes, chunk, 0);
+            captured(&place, &writer(bytes, chunk, 0), bytes, 0);
         });
     }
+    row("the end kept, after a short line", GIB, || {
+        captured(&place, &writer(GIB, STEP, 20), GIB, 0);
+    });
     row("floor with a file", GIB, || floor(GIB, STEP, Some(&spill)));
     row("the end kept, all in a file", GIB, || {
-        captured(&place, GIB, STEP, GIB);
+        captured(&place, &writer(GIB, STEP, 0), GIB, GIB);
     });
 }
 
 /// Runs it three times and prints the best.
 fn row(name: &str, bytes: u64, run: impl Fn()) {
-    let gb = bytes as f64 / 1e9;
+    let gb = Duration::from_nanos(bytes).as_secs_f64();
     let best = (0..3)
         .map(|_| {
+            forget_peak();
             let (own, others, memory) = (cpu(UsageWho::RUSAGE_SELF), cpu(UsageWho::RUSAGE_CHILDREN), peak());
             let started = Instant::now();
             run();
             let wall = started.elapsed().as_secs_f64();
             let more = peak() - memory;
-            let spent = |before: Duration, who| (cpu(who) - before).as_secs_f64() / gb;
+            let spent = |before: Duration, who| cpu(who).saturating_sub(before).as_secs_f64() / gb;
             let reader = spent(own, UsageWho::RUSAGE_SELF);
             (reader, spent(others, UsageWho::RUSAGE_CHILDREN), gb / wall, more)
         })
@@ -96,17 +101,15 @@ fn cpu(who: UsageWho) -> Duration {
     Duration::from_micros(micros(used.user_time()) + micros(used.system_time()))
 }
 
-/// The most memory that this process had since the last question, in KiB.
-fn peak() -> i64 {
+/// The most memory that this process had since [`forget_peak`], in KiB.
+fn peak() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
-    let of = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
-    };
-    let most = of("VmHWM:");
-    // Resets the mark.
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+fn forget_peak() {
     fs::write("/proc/self/clear_refs", "5").unwrap();
-    most
 }
 
 /// A buffer that begins on a page, as the second half of what is needed for one.
@@ -116,8 +119,8 @@ fn aligned(memory: &mut Vec<u8>) -> &mut [u8] {
     &mut memory[start..][..STEP]
 }
 
-/// What the other side does: writes `bytes` bytes, `chunk` at a time.
-fn write(bytes: u64, chunk: usize) {
+/// What the other side does: writes `bytes` bytes, `chunk` at a time after the `first`.
+fn write(bytes: u64, chunk: usize, first: u64) {
     let mut memory = Vec::new();
     let buffer = &aligned(&mut memory)[..chunk];
     let mut out = File::from(
@@ -125,7 +128,8 @@ fn write(bytes: u64, chunk: usize) {
             .try_clone_to_owned()
             .unwrap(),
     );
-    let mut left = bytes;
+    out.write_all(&buffer[..usize::try_from(first).unwrap()]).unwrap();
+    let mut left = bytes - first;
     while left > 0 {
         let now = left.min(chunk as u64);
         out.write_all(&buffer[..usize::try_from(now).unwrap()]).unwrap();
@@ -137,7 +141,7 @@ fn floor(bytes: u64, chunk: usize, file: Option<&Path>) {
     let mut memory = Vec::new();
     let buffer = aligned(&mut memory);
     let mut file = file.map(|path| (File::create(path).unwrap(), path));
-    let [program, words @ ..] = &writer(bytes, chunk)[..] else {
+    let [program, words @ ..] = &writer(bytes, chunk, 0)[..] else {
         unreachable!()
     };
     let mut child = start(program.to_str().unwrap())
@@ -165,9 +169,9 @@ fn floor(bytes: u64, chunk: usize, file: Option<&Path>) {
     }
 }
 
-fn captured(place: &Place, bytes: u64, chunk: usize, max_spill: u64) {
+fn captured(place: &Place, writer: &[OsString], bytes: u64, max_spill: u64) {
     let runner = Runner::new(Some(place.state()));
-    let mut request = ExecRequest::new(writer(bytes, chunk), policy(place));
+    let mut request = ExecRequest::new(writer.to_vec(), policy(place));
     request.evidence = Evidence::Off;
     request.timeout = Some(Duration::from_mins(10));
     request.capture = Capture::Captured {
@@ -188,14 +192,10 @@ fn captured(place: &Place, bytes: u64, chunk: usize, max_spill: u64) {
     }
 }
 
-fn writer(bytes: u64, chunk: usize) -> Vec<OsString> {
+fn writer(bytes: u64, chunk: usize, first: u64) -> Vec<OsString> {
     let program = std::env::current_exe().unwrap().into_os_string();
-    vec![
-        program,
-        "write".into(),
-        bytes.to_string().into(),
-        chunk.to_string().into(),
-    ]
+    let numbers = [bytes, chunk as u64, first].map(|number| number.to_string().into());
+    [program, "write".into()].into_iter().chain(numbers).collect()
 }
 
 fn policy(place: &Place) -> SandboxExecutionPolicy {

@@ -10,9 +10,7 @@ use std::os::fd::AsFd;
 /// The unit that memory is aligned to.
 const PAGE: usize = 4096;
 /// How much is read at a time: the capacity of a pipe.
-pub(super) const STEP: usize = 64 * 1024;
-/// How much is read between two looks at the alignment, so that it costs little to mend it.
-const PATIENCE: u64 = if cfg!(test) { 32 * 1024 } else { 1024 * 1024 };
+const STEP: usize = 64 * 1024;
 
 /// The end of a stream of bytes. Offsets count from the stream's beginning.
 #[derive(Debug)]
@@ -20,15 +18,12 @@ pub(super) struct Ring {
     memory: Vec<u8>,
     /// Where the first page of `memory` begins.
     start: usize,
+    /// The byte with offset `n` is at `n % size`.
     size: usize,
     full: usize,
-    /// The byte with offset `n` is at `(n + shift) % size`.
-    shift: u64,
     total: u64,
     /// Whether the last read took all that there was room for.
     hungry: bool,
-    /// From here on the alignment may be looked at again.
-    settled: u64,
 }
 
 impl Ring {
@@ -38,11 +33,12 @@ impl Ring {
             memory: Vec::new(),
             start: 0,
             size: 0,
-            full: keep.next_multiple_of(PAGE).saturating_add(STEP),
-            shift: 0,
+            full: keep
+                .checked_next_multiple_of(PAGE)
+                .and_then(|keep| keep.checked_add(STEP))
+                .unwrap_or(usize::MAX - PAGE),
             total: 0,
             hungry: true,
-            settled: PATIENCE,
         }
     }
 
@@ -72,7 +68,6 @@ impl Ring {
         if self.hungry && self.size < self.full {
             self.grow(oldest);
         }
-        self.align();
         let room = self.room(oldest).min(STEP);
         let at = self.place(self.total);
         let ring = &mut self.memory[self.start..][..self.size];
@@ -107,7 +102,7 @@ impl Ring {
 
     /// The place of an offset.
     fn place(&self, offset: u64) -> usize {
-        usize::try_from((offset + self.shift) % self.size.max(1) as u64).unwrap_or(0)
+        usize::try_from(offset % self.size.max(1) as u64).unwrap_or(0)
     }
 
     fn grow(&mut self, oldest: u64) {
@@ -121,34 +116,61 @@ impl Ring {
             size,
             ..Self::new(0)
         };
-        let mut at = larger.place(oldest);
-        for piece in self.since(oldest) {
-            let first = piece.len().min(size - at);
-            let ring = &mut larger.memory[start..][..size];
-            ring[at..at + first].copy_from_slice(&piece[..first]);
-            ring[..piece.len() - first].copy_from_slice(&piece[first..]);
-            at = (at + piece.len()) % size;
-        }
-        (self.memory, self.start, self.size, self.shift) = (larger.memory, start, size, 0);
-    }
-
-    /// Lets the next byte lie where a page begins, now and then. After a short read the pipe is
-    /// empty, and what comes next begins on a page of the pipe's.
-    fn align(&mut self) {
-        if self.hungry || self.size < self.full || self.total < self.settled {
-            return;
-        }
-        self.settled = self.total + PATIENCE;
-        let over = self.place(self.total) % PAGE;
-        if over > 0 {
-            let gap = PAGE - over;
-            self.memory[self.start..][..self.size].rotate_right(gap);
-            self.shift += gap as u64;
-        }
+        let held = self.since(oldest).concat();
+        let at = larger.place(oldest);
+        let (first, rest) = held.split_at(held.len().min(size - at));
+        let ring = &mut larger.memory[start..][..size];
+        ring[at..at + first.len()].copy_from_slice(first);
+        ring[..rest.len()].copy_from_slice(rest);
+        (self.memory, self.start, self.size) = (larger.memory, start, size);
+        self.hungry = false;
     }
 }
 
 /// From one offset to a later one, in memory.
 fn distance(from: u64, to: u64) -> usize {
     usize::try_from(to.saturating_sub(from)).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::fcntl::OFlag;
+
+    use super::*;
+
+    #[test]
+    fn a_short_stream_takes_a_page_however_often_it_is_looked_at() {
+        let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
+        let mut ring = Ring::new(64_000);
+        assert_eq!(ring.memory(), 0);
+        for number in 0..100 {
+            assert!(ring.read(&read, 0).is_err(), "nothing is there");
+            nix::unistd::write(&write, b"0123456789").unwrap();
+            assert_eq!(ring.read(&read, 0).unwrap(), (10, true));
+            assert_eq!(ring.total(), (number + 1) * 10);
+        }
+        assert_eq!(ring.memory(), 2 * PAGE);
+        assert_eq!(ring.since(990), [b"0123456789", &b""[..]]);
+    }
+
+    #[test]
+    fn what_is_read_into_begins_on_a_page() {
+        let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
+        let mut ring = Ring::new(64_000);
+        for _ in 0..40 {
+            nix::unistd::write(&write, &[b'x'; PAGE]).unwrap();
+            ring.read(&read, ring.total().saturating_sub(64_000)).unwrap();
+            assert_eq!(ring.memory[ring.start..].as_ptr().align_offset(PAGE), 0);
+        }
+        assert_eq!(ring.size, 64 * 1024 + STEP);
+    }
+
+    #[test]
+    fn no_limit_is_too_large() {
+        let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
+        nix::unistd::write(&write, b"x").unwrap();
+        let mut ring = Ring::new(usize::MAX);
+        assert_eq!(ring.read(&read, 0).unwrap(), (1, true));
+        assert_eq!(ring.memory(), 2 * PAGE);
+    }
 }

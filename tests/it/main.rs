@@ -16,6 +16,7 @@ mod hosts;
 mod input;
 mod kernel_log;
 mod modes;
+mod output;
 mod passthrough;
 mod privilege;
 mod runner;
