@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use ringfence::SandboxMode::{DangerFullAccess, ReadOnly, WorkspaceWrite};
@@ -308,6 +309,31 @@ fn the_files_of_old_runs_go_and_those_of_a_run_that_goes_on_stay() {
         long.run_in(world);
         assert!(!locked.exists());
         assert!(young.exists() && file(&report, "stdout").exists());
+    });
+}
+
+#[test]
+fn a_run_that_goes_on_keeps_its_file_whatever_its_age() {
+    for_each_user(|world| {
+        world.prepare("mkfifo ready go");
+        let slow = Case::new(WorkspaceWrite).shell("seq 1 100000; echo > ready; cat go; seq 1 100000");
+        thread::scope(|scope| {
+            let running = scope.spawn(|| slow.run_in(world));
+            // By now all but a pipe's worth was read, and that is more than is held back.
+            fs::read(world.inside("ready")).unwrap();
+            let output = world.state().join("output");
+            let run = output.join(&names(&output)[0]);
+            let then = SystemTime::now() - LONG_AGO;
+            for path in [run.join("stdout"), run] {
+                File::open(path).unwrap().set_modified(then).unwrap();
+            }
+            Case::new(ReadOnly).shell("seq 1 100000").run_in(world);
+            assert_eq!(names(&output).len(), 2, "both are there");
+            fs::write(world.inside("go"), "").unwrap();
+            let report = running.join().unwrap();
+            assert!(text(file(&report, "stdout")) == numbers(100_000).repeat(2));
+            assert_eq!(report.field("/stdout/spill/state"), "complete");
+        });
     });
 }
 
