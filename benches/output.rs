@@ -81,7 +81,7 @@ fn row(name: &str, bytes: u64, run: impl Fn()) {
             let started = Instant::now();
             run();
             let wall = started.elapsed().as_secs_f64();
-            let more = peak() - memory;
+            let more = peak().saturating_sub(memory);
             let spent = |before: Duration, who| cpu(who).saturating_sub(before).as_secs_f64() / gb;
             let reader = spent(own, UsageWho::RUSAGE_SELF);
             (reader, spent(others, UsageWho::RUSAGE_CHILDREN), gb / wall, more)

@@ -13,9 +13,11 @@ use serde::{Serialize, Serializer};
 
 mod denial;
 mod loosening;
+mod stream;
 
 pub use denial::{Denial, Observed, Operation, Source};
 pub use loosening::{Loosen, Loosening};
+pub use stream::{CapturedStream, Spill};
 
 /// The version of every document Ringfence prints.
 pub const SCHEMA: u32 = 1;
@@ -91,56 +93,6 @@ impl Exit {
         };
         u8::try_from(number & 0xff).unwrap_or(u8::MAX)
     }
-}
-
-/// What is kept of one captured stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CapturedStream {
-    /// The end of the stream, as text.
-    pub text: String,
-    /// Whether bytes are missing from `text`.
-    pub truncated: bool,
-    /// How many bytes the command wrote.
-    pub bytes: u64,
-    /// A file with the stream from its beginning, when there is one. `spill` says how much of it.
-    pub spill_path: Option<PathBuf>,
-    /// Whether bytes that are no UTF-8 were replaced in `text`.
-    pub lossy_utf8: bool,
-    /// Whether what was kept reads like no text: it has a NUL byte, or more than 30 % of it is no
-    /// UTF-8.
-    pub binary: bool,
-    /// What became of the bytes that `text` has no room for; absent when it has room for all.
-    pub spill: Option<Spill>,
-}
-
-/// What became of a stream that is longer than what is kept of it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(tag = "state", rename_all = "camelCase")]
-pub enum Spill {
-    /// The file holds every byte.
-    Complete {
-        /// The length of the file.
-        bytes: u64,
-    },
-    /// The file has reached its limit and holds the beginning.
-    Head {
-        /// The length of the file.
-        bytes: u64,
-    },
-    /// The file could not be made or not be written any further.
-    Failed {
-        /// The length of the file, which holds the beginning; 0 when there is none.
-        bytes: u64,
-        /// The operating system's reason, such as `ENOSPC`.
-        errno: String,
-    },
-    /// No file was to be made.
-    #[serde(rename = "none")]
-    Absent {
-        /// Why, in a sentence.
-        reason: String,
-    },
 }
 
 /// A verdict on denials, with what it rests on.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use nix::errno::Errno;
 
@@ -36,6 +37,8 @@ pub(super) struct Delta {
     pub(super) lossy_utf8: bool,
     /// Whether the part has a NUL byte, or more than 30 % of it is no UTF-8.
     pub(super) binary: bool,
+    /// The file with the stream from its beginning, as soon as there is one.
+    pub(super) spill_path: Option<PathBuf>,
 }
 
 impl Stream {
@@ -110,6 +113,7 @@ impl Stream {
             lossy,
             lossy_utf8: invalid > 0,
             binary: invalid * 10 > bytes.len() * 3 || bytes.contains(&0),
+            spill_path: self.spill.path(),
             text: String::from_utf8(bytes)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
         }
@@ -124,7 +128,7 @@ impl Stream {
             text: all.text,
             truncated: all.lossy,
             bytes: all.next,
-            spill_path: self.spill.path(),
+            spill_path: all.spill_path,
             lossy_utf8: all.lossy_utf8,
             binary: all.binary,
             spill: all.lossy.then(|| self.spill.account()),

@@ -1,8 +1,8 @@
 //! The memory a stream is read into: a ring that begins on a page and holds the stream's end.
 //!
-//! The kernel copies a pipe's pages several times faster into memory that lies as they do, so the
-//! ring is page-aligned and read into directly. A stream that stays short never gets more than one
-//! page; one that fills what it has gets four times that, up to the full size.
+//! On some processors the kernel copies a pipe's pages several times faster into memory that begins
+//! on a page, so the ring does, and is read into directly. A stream that stays short never gets more
+//! than one page; one that fills what it has gets four times that, up to the full size.
 
 use std::io::IoSliceMut;
 use std::os::fd::AsFd;

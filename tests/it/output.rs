@@ -1,10 +1,14 @@
 //! Long output: what is kept of it, the file that gets all of it, and both streams in one.
 
+mod budget;
 mod spill;
 
 use ringfence::SandboxMode::{ReadOnly, WorkspaceWrite};
+use ringfence::facts::Spill;
+use ringfence::policy::open_root;
+use ringfence::{Abort, Capture, Deployment, ExecRequest, Runner, Surroundings, resolve};
 
-use crate::support::{Case, for_each_user};
+use crate::support::{Case, User, World, for_each_user, text};
 
 /// Prints what `$1` says, then how much memory the run took at most in KiB, on stderr.
 const WEIGHED: &str = "
@@ -149,4 +153,40 @@ fn many_tiny_writes_lose_nothing() {
             );
             assert_eq!(report.field("/stdout/truncated"), false);
         });
+}
+
+#[test]
+fn in_the_library_each_stream_has_a_limit_of_its_own() {
+    let world = World::new(User::Caller);
+    let root = open_root(&world.workspace()).unwrap();
+    let deployment = Deployment {
+        mode: ReadOnly,
+        root: Some(root.clone()),
+        ..Deployment::default()
+    };
+    let surroundings = Surroundings {
+        caller_dir: root,
+        host_temp: Vec::new(),
+        home: None,
+        state_dir: None,
+        allow_broad_root: false,
+    };
+    let policy = resolve(&deployment, None, None, &surroundings).unwrap();
+    let argv = ["/bin/sh", "-c", "echo 123456789; echo 123456789 >&2"];
+    let mut request = ExecRequest::new(argv.map(Into::into).to_vec(), policy);
+    request.capture = Capture::Captured {
+        max_stdout: 3,
+        max_stderr: 5,
+        max_spill: 8,
+        merge: false,
+    };
+    let runner = Runner::new(Some(world.state()));
+    let spec = runner.resolve(request).unwrap();
+    let report = runner.run_blocking(spec, &Abort::new().unwrap()).unwrap();
+    let (stdout, stderr) = (report.stdout.unwrap(), report.stderr.unwrap());
+    assert_eq!((stdout.text.as_str(), stderr.text.as_str()), ("89\n", "6789\n"));
+    for stream in [stdout, stderr] {
+        assert_eq!(stream.spill, Some(Spill::Head { bytes: 8 }));
+        assert_eq!(text(stream.spill_path.unwrap()), "12345678");
+    }
 }

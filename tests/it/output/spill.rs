@@ -1,27 +1,26 @@
 //! The file that gets all of a stream when its end is not all.
 
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::{Duration, SystemTime};
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ringfence::SandboxMode::{DangerFullAccess, ReadOnly, WorkspaceWrite};
 use serde_json::json;
 
-use crate::support::{Case, Report, World, for_each_user, names, text};
-
-/// A week and a day.
-const LONG_AGO: Duration = Duration::from_hours(8 * 24);
+use crate::support::{Case, Report, for_each_user, names, text};
 
 /// What seq(1) prints.
-fn numbers(last: u32) -> String {
+pub(super) fn numbers(last: u32) -> String {
     let numbers: Vec<_> = (1..=last).map(|number| number.to_string()).collect();
     numbers.join("\n") + "\n"
 }
 
 /// Where a report says that a stream's file is.
-fn file(report: &Report, stream: &str) -> PathBuf {
+pub(super) fn file(report: &Report, stream: &str) -> PathBuf {
     report.text(&format!("/{stream}/spillPath")).into()
 }
 
@@ -41,20 +40,6 @@ fn assert_failed(report: &Report, errno: &str) {
     assert_eq!(report.field("/stdout/truncated"), true);
     assert!(report.stdout().ends_with("99999\n100000\n"));
     assert_eq!(report.stdout().len(), 64_000);
-}
-
-/// The directory of a finished run that left this many bytes.
-fn finished(world: &World, name: &str, bytes: u64, age: Duration) -> PathBuf {
-    let run = world.state().join("output").join(name);
-    world.prepare(&format!(
-        "umask 077; mkdir -p '{0}'; : > '{0}/stdout'; truncate -s {bytes} '{0}/stdout'",
-        run.display()
-    ));
-    let then = SystemTime::now() - age;
-    let written = File::options().write(true).open(run.join("stdout")).unwrap();
-    written.set_modified(then).unwrap();
-    File::open(&run).unwrap().set_modified(then).unwrap();
-    run
 }
 
 fn mode(path: &Path) -> u32 {
@@ -239,6 +224,20 @@ fn a_state_directory_that_is_missing_is_made() {
 }
 
 #[test]
+fn a_state_directory_whose_name_is_no_utf8_is_shown_twice() {
+    Case::new(ReadOnly)
+        .env("RINGFENCE_STATE_DIR", OsString::from_vec(b"$OUT/\xff".to_vec()))
+        .shell("seq 1 100000")
+        .run_as_each_user(|world, report| {
+            assert!(report.text("/stdout/spillPath").contains("/\u{fffd}/output/"));
+            let bytes = STANDARD.decode(report.text("/stdout/spillPathBytes")).unwrap();
+            let path = PathBuf::from(OsString::from_vec(bytes));
+            assert!(path.starts_with(world.beside()));
+            assert_eq!(text(path), numbers(100_000));
+        });
+}
+
+#[test]
 fn a_state_directory_that_cannot_be_made_is_a_fact_and_no_failure() {
     Case::new(ReadOnly)
         .env("RINGFENCE_STATE_DIR", "/proc/nowhere")
@@ -291,71 +290,6 @@ fn a_limit_on_the_size_of_files_ends_the_file_and_not_the_run() {
             assert_eq!(report.field("/stdout/spill/bytes"), 100_000);
             assert_eq!(fs::metadata(file(report, "stdout")).unwrap().len(), 100_000);
         });
-}
-
-#[test]
-fn the_files_of_old_runs_go_and_those_of_a_run_that_goes_on_stay() {
-    for_each_user(|world| {
-        let old = finished(world, "old", 10, LONG_AGO);
-        let locked = finished(world, "locked", 10, LONG_AGO);
-        let young = finished(world, "young", 10, Duration::from_hours(24));
-        let goes_on = File::open(&locked).unwrap();
-        goes_on.try_lock().unwrap();
-        let long = Case::new(ReadOnly).shell("seq 1 100000");
-        let report = long.run_in(world);
-        assert!(!old.exists());
-        assert!(locked.join("stdout").exists() && young.join("stdout").exists());
-        drop(goes_on);
-        long.run_in(world);
-        assert!(!locked.exists());
-        assert!(young.exists() && file(&report, "stdout").exists());
-    });
-}
-
-#[test]
-fn a_run_that_goes_on_keeps_its_file_whatever_its_age() {
-    for_each_user(|world| {
-        world.prepare("mkfifo ready go");
-        let slow = Case::new(WorkspaceWrite).shell("seq 1 100000; echo > ready; cat go; seq 1 100000");
-        thread::scope(|scope| {
-            let running = scope.spawn(|| slow.run_in(world));
-            // By now all but a pipe's worth was read, and that is more than is held back.
-            fs::read(world.inside("ready")).unwrap();
-            let output = world.state().join("output");
-            let run = output.join(&names(&output)[0]);
-            let then = SystemTime::now() - LONG_AGO;
-            for path in [run.join("stdout"), run] {
-                File::open(path).unwrap().set_modified(then).unwrap();
-            }
-            Case::new(ReadOnly).shell("seq 1 100000").run_in(world);
-            assert_eq!(names(&output).len(), 2, "both are there");
-            fs::write(world.inside("go"), "").unwrap();
-            let report = running.join().unwrap();
-            assert!(text(file(&report, "stdout")) == numbers(100_000).repeat(2));
-            assert_eq!(report.field("/stdout/spill/state"), "complete");
-        });
-    });
-}
-
-#[test]
-fn the_oldest_files_go_when_there_is_too_much_of_them() {
-    for_each_user(|world| {
-        let runs: Vec<_> = [3, 2, 1]
-            .map(|hours| finished(world, &format!("{hours}h"), 500 << 20, Duration::from_hours(hours)))
-            .into();
-        Case::new(ReadOnly).shell("seq 1 100000").run_in(world);
-        let left: Vec<_> = runs.iter().map(|run| run.exists()).collect();
-        assert_eq!(left, [false, true, true]);
-    });
-}
-
-#[test]
-fn a_run_that_needs_no_file_removes_nothing() {
-    for_each_user(|world| {
-        let old = finished(world, "old", 10, LONG_AGO);
-        Case::new(ReadOnly).shell("echo hi").run_in(world).assert_exit(0);
-        assert!(old.exists());
-    });
 }
 
 #[test]
