@@ -166,6 +166,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_held_stays_in_its_order_when_the_memory_grows_around_its_end() {
+        let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
+        let mut ring = Ring::new(3000);
+        let all: Vec<u8> = (0..17_596_u32).map(|i| i.to_le_bytes()[i as usize % 2]).collect();
+        // Short reads, then one that takes all there is room for, and a short one that must not harm them.
+        let (short, long) = all.split_at(16_000);
+        for piece in short.chunks(1000).chain([long]) {
+            nix::unistd::write(&write, piece).unwrap();
+            while !ring.read(&read, ring.total().saturating_sub(3000)).unwrap().1 {
+                let total = usize::try_from(ring.total()).unwrap();
+                assert_eq!(ring.since(ring.total() - 3000).concat(), all[total - 3000..total]);
+            }
+        }
+        assert_eq!(ring.since(14_596).concat(), all[14_596..]);
+    }
+
+    #[test]
     fn no_limit_is_too_large() {
         let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
         nix::unistd::write(&write, b"x").unwrap();
