@@ -7,6 +7,7 @@
 
 pub(crate) mod accelerator;
 mod bounds;
+mod caller;
 mod dialect;
 mod emulate;
 mod judgement;
@@ -14,6 +15,7 @@ mod kernel_log;
 mod ledger;
 mod patch;
 mod permission;
+mod place;
 mod resolve;
 mod shortcut;
 mod supervisor;

@@ -13,6 +13,7 @@ mod spec;
 mod spill;
 mod stdio;
 mod stop;
+mod tree;
 mod wait;
 
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ pub use stop::Abort;
 
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
-use crate::facts::{CapturedStream, Containment, Denial, Loosening, RunReport, SandboxFacts};
+use crate::facts::{CapturedStream, Containment, Denial, Loosening, RunReport, SandboxFacts, Survivors};
 use crate::selection::Selection;
 use spawn::Spawned;
 
@@ -91,7 +92,7 @@ impl Runner {
         abort: &Abort,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<RunReport, Error> {
-        if abort.requested() {
+        if abort.requests() > 0 {
             return Err(Error::Host {
                 doing: "the run was aborted before it started",
                 source: std::io::ErrorKind::Interrupted.into(),
@@ -173,6 +174,10 @@ fn report(
         workspace_root: spec.policy().workspace_root().path().to_owned(),
     };
     let mut denied = |denial: &Denial| tell(Event::Denied(denial, &loosening));
+    let containment = match spawned.process.containment() {
+        ringfence_backend::Containment::PidNamespace => Containment::PidNamespace,
+        ringfence_backend::Containment::Subreaper => Containment::Subreaper,
+    };
     let ended = wait::wait(spawned, spec, abort, &mut denied).map_err(|source| Error::Lost { source })?;
     let confined = spec.policy().mode().confines();
     let mut enforcement = spec.plan().enforcement.clone();
@@ -203,8 +208,8 @@ fn report(
         runner_failed: false,
         backend: spec.plan().backend,
         not_confined: spec.plan().not_confined.clone(),
-        survivors: None,
-        containment: Containment::ProcessGroup,
+        survivors: ended.survivors.map(|found| Survivors { found, killed: found }),
+        containment,
         loosening,
     };
     Ok(RunReport {

@@ -152,9 +152,12 @@ pub struct Survivors {
 /// The means by which the processes of a run are kept together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Containment {
-    /// The command's process group, and its children as far as /proc shows them.
-    #[serde(rename = "pgroup")]
-    ProcessGroup,
+    /// A PID namespace, which the kernel ends with its first process.
+    #[serde(rename = "pidns")]
+    PidNamespace,
+    /// A child subreaper, to which every process of the run comes whose parent has ended.
+    #[serde(rename = "subreaper")]
+    Subreaper,
 }
 
 /// What confinement did in a run.
@@ -172,7 +175,7 @@ pub struct SandboxFacts {
     pub backend: BackendId,
     /// Doors that were open.
     pub not_confined: Vec<Door>,
-    /// Processes that outlived the command; absent when nobody counted.
+    /// Processes that outlived the command and were ended; absent when some would not end in time.
     pub survivors: Option<Survivors>,
     /// How the run's processes were kept together.
     pub containment: Containment,

@@ -101,6 +101,7 @@ pub(crate) fn left_open(enforcement: &Enforcement) -> Vec<Effect> {
 fn describe(step: &PlanStep) -> String {
     match step {
         PlanStep::UserNamespace => "make a user namespace in which the caller stays who it is".to_owned(),
+        PlanStep::PidNamespace => "make a PID namespace, whose processes all end with the command".to_owned(),
         PlanStep::ReadOnlyMounts => "make every mount read-only, in a mount namespace of the run's own".to_owned(),
         PlanStep::Writable(root) => format!("keep {} writable", shown(root.path())),
         PlanStep::Shown { from, at } => format!("show {} at {}", shown(from.path()), shown(at)),

@@ -304,7 +304,7 @@ pub(crate) mod tests {
                 backend: BackendId::Landlock,
                 not_confined: Vec::new(),
                 survivors: None,
-                containment: Containment::ProcessGroup,
+                containment: Containment::PidNamespace,
                 loosening: Loosening {
                     mode: SandboxMode::WorkspaceWrite,
                     workspace_root: "/w".into(),

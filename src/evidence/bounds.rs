@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use ringfence_backend::LaunchPlan;
 
 use super::permission::{host_is_read_only, is_root};
-use super::resolve::Where;
+use super::place::Where;
 use crate::facts::Operation;
 
 /// Where a run may change files, and how it is told where it may not.

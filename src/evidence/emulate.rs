@@ -18,7 +18,8 @@ use nix::unistd::{Gid, Uid, fchownat};
 use ringfence_backend::calls::Metadata;
 use ringfence_backend::{Notification, descriptor};
 
-use super::resolve::{Caller, Node, Place};
+use super::caller::Caller;
+use super::place::{Node, Place};
 
 /// No value of an extended attribute is larger (`XATTR_SIZE_MAX` of linux/limits.h).
 const LARGEST_VALUE: usize = 64 * 1024;

@@ -14,8 +14,9 @@ use ringfence_backend::Notification;
 use ringfence_backend::calls::{Call, Final, From, INODE_REQUESTS, Metadata, PathArg};
 
 use super::bounds::{Bounds, Refusal, Step, Verdict};
+use super::caller::{Caller, HIDDEN};
 use super::permission::{is_root, may};
-use super::resolve::{Caller, HIDDEN, Node, Place, Where};
+use super::place::{Node, Place, Where};
 use crate::facts::Operation;
 
 /// `AT_SYMLINK_NOFOLLOW`, `AT_REMOVEDIR`, `AT_SYMLINK_FOLLOW`, `AT_EMPTY_PATH`.

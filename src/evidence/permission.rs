@@ -8,7 +8,7 @@ use nix::sys::stat::SFlag;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{AccessFlags, faccessat, geteuid, getgroups};
 
-use super::resolve::{Node, Place};
+use super::place::{Node, Place};
 
 pub(super) fn is_root() -> bool {
     geteuid().is_root()

@@ -16,7 +16,7 @@ use ringfence_backend::calls::{Call, From, PathArg};
 use ringfence_backend::descriptor::{self, Mounted};
 use ringfence_backend::{FileId, Notification};
 
-use super::resolve::Caller;
+use super::caller::Caller;
 
 /// The mounts of one run that stayed writable.
 #[derive(Debug, Default)]

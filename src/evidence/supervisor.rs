@@ -7,9 +7,9 @@ use ringfence_backend::calls::{Call, table};
 use ringfence_backend::{Answer, LaunchPlan, Listener, Notification};
 
 use super::bounds::{Bounds, Refusal, Verdict};
+use super::caller::Caller;
 use super::judgement::judge;
 use super::ledger::Ledger;
-use super::resolve::Caller;
 use super::shortcut::Shortcut;
 use crate::facts::{Denial, Observed, Source};
 

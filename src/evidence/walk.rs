@@ -10,7 +10,8 @@ use nix::sys::stat::{Mode, SFlag, fstat};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use ringfence_backend::calls::Final;
 
-use super::resolve::{Caller, Node, Place, hidden, look};
+use super::caller::{Caller, hidden};
+use super::place::{Node, Place, look};
 
 /// How many links a path may lead through (path_resolution(7)).
 const MOST_LINKS: usize = 40;
@@ -127,15 +128,12 @@ impl<'a> Walk<'a> {
     fn follow(&self, parent: &OwnedFd, name: &[u8]) -> Result<Followed, Errno> {
         let in_proc = in_proc(parent);
         if in_proc && fstat(parent)?.st_ino == PROC_ROOT {
-            let process = self.caller.process();
-            match name {
-                b"self" => return Ok(Followed::Text(process.to_string().into_bytes())),
-                b"thread-self" => {
-                    return Ok(Followed::Text(
-                        format!("{process}/task/{}", self.caller.thread()).into_bytes(),
-                    ));
-                }
-                _ => {}
+            if matches!(name, b"self" | b"thread-self") {
+                let (process, thread) = self.caller.numbers_in(parent);
+                return Ok(Followed::Text(match name {
+                    b"self" => process.into_bytes(),
+                    _ => format!("{process}/task/{thread}").into_bytes(),
+                }));
             }
         } else if in_proc {
             // A magic link leads to the very object, whatever its text says.

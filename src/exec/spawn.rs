@@ -8,7 +8,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::sync::Arc;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
-use ringfence_backend::{ChildStdio, ExecImage, Launch, LaunchError, Launched, PrepareError, Session, Task, launch};
+use ringfence_backend::{ChildStdio, ExecImage, Launch, LaunchError, Launched, PrepareError, Session, launch};
 
 use super::input::{Pump, Source as InputSource};
 use super::output::Stream;
@@ -24,7 +24,6 @@ use crate::selection::Selection;
 #[derive(Debug)]
 pub(super) struct Spawned {
     pub(super) process: Launched,
-    pub(super) session: Session,
     pub(super) stdin: Option<Pump>,
     pub(super) stdout: Option<Stream>,
     pub(super) stderr: Option<Stream>,
@@ -104,14 +103,16 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
     let input = input_source(spec.input())?;
     // Before the launch, so that no record is missed.
     let log = spec.wants_log().then(|| KernelLog::open(spec.plan()));
-    let mut process = launch(&launched, Task::Exec(&image)).map_err(SpawnError::Launch)?;
+    let mut process = launch(&launched, &image).map_err(SpawnError::Launch)?;
     let supervisor = process
         .listener
         .take()
         .map(|listener| Supervisor::new(listener, spec.plan()));
     let mut log = log.filter(|_| supervisor.is_none());
-    if let Some(Ok(log)) = &mut log {
-        log.follow(process.pid);
+    if let Some(Ok(log)) = &mut log
+        && let Some(command) = process.command
+    {
+        log.follow(command);
     }
     let [stdin, stdout, stderr] = ours;
     let [stdout, stderr] = kept(selection, spec, [stdout, stderr]);
@@ -120,7 +121,6 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         watching: supervisor.is_some(),
         supervisor,
         log,
-        session,
         stdin: input.zip(stdin).map(|(source, sink)| Pump::new(source, sink)),
         stdout,
         stderr,

@@ -1,14 +1,18 @@
 //! Ending a run: who asks for it, and how it is done.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::libc::SI_KERNEL;
+
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
-use ringfence_backend::{Launched, Session, descriptor};
+use nix::sys::signal::Signal;
+use nix::sys::signalfd::SignalFd;
+use ringfence_backend::Launched;
+
+use super::tree;
 
 /// Why a run was ended from outside. The first cause stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,14 +23,18 @@ pub(super) enum Cause {
     Abort,
 }
 
-/// The caller's means of ending a run.
+/// The caller's means of ending a run. The first request asks every process of the run to end, and
+/// gives them the grace period; the second one ends them at once.
 #[derive(Debug)]
-pub struct Abort(Trigger);
+pub struct Abort {
+    trigger: Trigger,
+    requests: AtomicU32,
+}
 
 #[derive(Debug)]
 enum Trigger {
     Event(EventFd),
-    Watched(OwnedFd),
+    Signals(Signals),
 }
 
 impl Abort {
@@ -36,37 +44,94 @@ impl Abort {
     /// The operating system's, when it has no descriptor to give.
     pub fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-        Ok(Self(Trigger::Event(EventFd::from_value_and_flags(0, flags)?)))
+        Ok(Self::by(Trigger::Event(EventFd::from_value_and_flags(0, flags)?)))
     }
 
-    /// Ends the run as soon as this descriptor is readable, such as a signalfd(2). It is never read.
+    /// Each signal that this signalfd(2) gives is a request; it must be non-blocking.
+    ///
+    /// With `shares_terminal` the command feels the INT or QUIT of a key press by itself, and what it
+    /// makes of it is its own affair: those are no requests.
     #[must_use]
-    pub const fn watching(fd: OwnedFd) -> Self {
-        Self(Trigger::Watched(fd))
+    pub const fn of_signals(fd: SignalFd, shares_terminal: bool) -> Self {
+        Self::by(Trigger::Signals(Signals {
+            fd,
+            shares_terminal,
+            first: AtomicI32::new(0),
+        }))
     }
 
-    /// Ends the run. Without effect on one that watches a descriptor, or has ended.
+    const fn by(trigger: Trigger) -> Self {
+        Self {
+            trigger,
+            requests: AtomicU32::new(0),
+        }
+    }
+
+    /// Asks for the end of the run. Without effect on a means that signals use, and after the end.
     pub fn trigger(&self) {
-        if let Trigger::Event(event) = &self.0 {
+        if let Trigger::Event(event) = &self.trigger {
             // A counter that is full has been triggered before.
             let _ = event.write(1);
         }
     }
 
-    /// Whether the end was asked for.
-    pub(super) fn requested(&self) -> bool {
-        let mut fds = [PollFd::new(self.as_fd(), PollFlags::POLLIN)];
-        poll(&mut fds, PollTimeout::ZERO).is_ok_and(|n| n > 0)
+    /// The first signal that was a request, if one was.
+    pub fn signal(&self) -> Option<i32> {
+        self.requests();
+        match &self.trigger {
+            Trigger::Signals(signals) => Some(signals.first.load(Ordering::SeqCst)).filter(|number| *number != 0),
+            Trigger::Event(_) => None,
+        }
+    }
+
+    /// How many times the end was asked for until now.
+    pub(super) fn requests(&self) -> u32 {
+        let new = match &self.trigger {
+            Trigger::Event(event) => event.read().map_or(0, |count| u32::try_from(count).unwrap_or(u32::MAX)),
+            Trigger::Signals(signals) => signals.take(),
+        };
+        self.requests.fetch_add(new, Ordering::SeqCst).saturating_add(new)
     }
 }
 
 impl AsFd for Abort {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match &self.0 {
+        match &self.trigger {
             Trigger::Event(event) => event.as_fd(),
-            Trigger::Watched(fd) => fd.as_fd(),
+            Trigger::Signals(signals) => signals.fd.as_fd(),
         }
     }
+}
+
+/// Signals that are read, and the first of them that was a request.
+#[derive(Debug)]
+struct Signals {
+    fd: SignalFd,
+    shares_terminal: bool,
+    first: AtomicI32,
+}
+
+impl Signals {
+    /// Reads the signals that have come, and counts the requests among them.
+    fn take(&self) -> u32 {
+        let mut count = 0;
+        while let Ok(Some(info)) = self.fd.read_signal() {
+            if is_request(info.ssi_signo, info.ssi_code, self.shares_terminal) {
+                count += 1;
+                let number = info.ssi_signo.cast_signed();
+                let _ = self
+                    .first
+                    .compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
+            }
+        }
+        count
+    }
+}
+
+/// Each signal is a request, but for that of a key which the command felt as well: the kernel marks it.
+fn is_request(number: u32, code: i32, shares_terminal: bool) -> bool {
+    let key = code == SI_KERNEL && (number == Signal::SIGINT as u32 || number == Signal::SIGQUIT as u32);
+    !(shares_terminal && key)
 }
 
 /// The end of a run in two steps: TERM, and after the grace period KILL.
@@ -79,10 +144,8 @@ pub(super) struct Stop {
 
 impl Stop {
     /// Asks every process of the run to end. A stopped one is continued so that it can.
-    pub(super) fn begin(cause: Cause, grace: Duration, process: &Launched, session: Session) -> Self {
-        for signal in [Signal::SIGTERM, Signal::SIGCONT] {
-            signal_all(process, session, signal);
-        }
+    pub(super) fn begin(cause: Cause, grace: Duration, process: &Launched) -> Self {
+        tree::signal(process.reaper(), &[Signal::SIGTERM, Signal::SIGCONT]);
         Self {
             cause,
             kill_at: Instant::now() + grace,
@@ -90,52 +153,72 @@ impl Stop {
         }
     }
 
-    /// When the next step is due.
-    pub(super) const fn due(&self) -> Option<Instant> {
-        if self.killed { None } else { Some(self.kill_at) }
+    /// When the next step is due; after the kill, when that should have taken effect.
+    pub(super) fn due(&self, bound: Duration) -> Instant {
+        self.kill_at + if self.killed { bound } else { Duration::ZERO }
     }
 
-    /// Takes the step that is due.
-    pub(super) fn advance(&mut self, process: &Launched, session: Session) {
-        if !self.killed && Instant::now() >= self.kill_at {
-            signal_all(process, session, Signal::SIGKILL);
+    /// Whether the kill is longer ago than this.
+    pub(super) fn is_overdue(&self, bound: Duration) -> bool {
+        self.killed && Instant::now() >= self.kill_at + bound
+    }
+
+    /// Takes the step that is due, or is asked for `now`.
+    pub(super) fn advance(&mut self, now: bool, process: &Launched) {
+        if !self.killed && (now || Instant::now() >= self.kill_at) {
+            process.kill();
             self.killed = true;
+            self.kill_at = Instant::now();
         }
     }
 }
 
-/// Signals every process of the run that is known: its group, and its descendants elsewhere.
-pub(super) fn signal_all(process: &Launched, session: Session, signal: Signal) {
-    let descendants = descendants(process.pid);
-    if session == Session::Own {
-        // The command has not been reaped, so its number is still its group's. A group that is
-        // gone needs no signal.
-        let _ = kill(Pid::from_raw(-process.pid), signal);
-    } else {
-        let _ = descriptor::signal(process.pidfd.as_fd(), signal as i32);
-    }
-    for pid in descendants {
-        let _ = kill(Pid::from_raw(pid), signal);
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::signal::{SigSet, raise};
+    use nix::sys::signalfd::SfdFlags;
 
-/// The children of a process and their children, as /proc shows them (proc_pid_task_children(5)).
-fn descendants(pid: i32) -> Vec<i32> {
-    let mut found = Vec::new();
-    let mut next = vec![pid];
-    while let Some(pid) = next.pop() {
-        let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
-            continue;
-        };
-        for task in tasks.flatten() {
-            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            for child in children.split_ascii_whitespace().filter_map(|word| word.parse().ok()) {
-                if !found.contains(&child) {
-                    found.push(child);
-                    next.push(child);
-                }
-            }
-        }
+    #[test]
+    fn a_key_pressed_at_a_shared_terminal_is_the_commands_affair() {
+        let (int, hup, sent) = (Signal::SIGINT as u32, Signal::SIGHUP as u32, nix::libc::SI_USER);
+        assert!(!is_request(int, SI_KERNEL, true));
+        assert!(is_request(int, sent, true), "a process sent it to Ringfence");
+        assert!(
+            is_request(int, SI_KERNEL, false),
+            "the command has no terminal to feel the key at"
+        );
+        assert!(is_request(hup, SI_KERNEL, true), "the terminal is gone");
     }
-    found
+
+    #[test]
+    fn signals_are_counted_and_the_first_is_kept() {
+        // The mask and what is pending belong to this thread alone.
+        let read = std::thread::spawn(|| {
+            let mut set = SigSet::empty();
+            set.add(Signal::SIGQUIT);
+            set.add(Signal::SIGHUP);
+            set.thread_block().unwrap();
+            let fd = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK).unwrap();
+            let abort = Abort::of_signals(fd, true);
+            assert_eq!((abort.requests(), abort.signal()), (0, None));
+            raise(Signal::SIGQUIT).unwrap();
+            assert_eq!(abort.requests(), 1, "a process sent it, no key");
+            raise(Signal::SIGHUP).unwrap();
+            assert_eq!(abort.requests(), 2);
+            abort.signal()
+        });
+        assert_eq!(read.join().unwrap(), Some(Signal::SIGQUIT as i32));
+    }
+
+    #[test]
+    fn every_request_counts() {
+        let abort = Abort::new().unwrap();
+        assert_eq!(abort.requests(), 0);
+        abort.trigger();
+        abort.trigger();
+        assert_eq!(abort.requests(), 2);
+        abort.trigger();
+        assert_eq!(abort.requests(), 3);
+    }
 }

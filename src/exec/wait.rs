@@ -7,20 +7,21 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
-use ringfence_backend::Session;
-use ringfence_backend::descriptor::{self, End};
+use ringfence_backend::descriptor::End;
 
 use super::input::Wants;
 use super::spawn::Spawned;
 use super::spec::ExecSpec;
-use super::stop::{Abort, Cause, Stop, signal_all};
+use super::stop::{Abort, Cause, Stop};
 use crate::evidence::{KernelLog, Supervisor};
 use crate::facts::{CapturedStream, Denial, Exit, Observed};
 
 /// How long a finished command's pipes may stay silent before the result goes out without their end.
 const IDLE: Duration = Duration::from_millis(100);
-/// How long somebody else may go on writing into a finished command's pipes.
+/// How long somebody outside the run may go on writing into a finished command's pipes.
 const OTHERS: Duration = Duration::from_millis(500);
+/// How long a process may take to die that was killed. One that waits for a device may take for ever.
+const DYING: Duration = Duration::from_secs(5);
 
 /// What came of a command.
 #[derive(Debug)]
@@ -32,33 +33,30 @@ pub(super) struct Ended {
     pub(super) observed: Option<Observed>,
     /// The same from the kernel's log, where that had to serve.
     pub(super) logged: Option<Result<Observed, String>>,
+    /// How many processes were left when the command had ended, and were killed. None when some
+    /// could not be killed in time, or nobody could count them.
+    pub(super) survivors: Option<u32>,
 }
 
-/// Waits until the command has ended and its output is read.
+/// Waits until the command has ended, no process of the run is left and its output is read.
 ///
 /// # Errors
-/// The operating system's, when the command can no longer be watched; it is killed first.
+/// The operating system's, when the command can no longer be watched; the run is then ended.
 pub(super) fn wait(
     mut spawned: Spawned,
     spec: &ExecSpec,
     abort: &Abort,
     tell: &mut dyn FnMut(&Denial),
 ) -> io::Result<Ended> {
-    let result = watch(&mut spawned, spec, abort, tell);
-    if result.is_err() {
-        signal_all(&spawned.process, spawned.session, Signal::SIGKILL);
-    }
-    // Only now does the process id become free for others.
-    let reaped = descriptor::wait_for(spawned.process.pidfd.as_fd(), true);
-    let (exit, cause) = result?;
-    reaped?;
+    let course = watch(&mut spawned, spec, abort, tell)?;
     let logged = spawned.log.map(|log| log.and_then(KernelLog::finish));
     if let Some(Ok(observed)) = &logged {
         observed.denials.iter().for_each(tell);
     }
     Ok(Ended {
-        exit,
-        cause,
+        exit: course.exit,
+        cause: course.cause,
+        survivors: course.survivors,
         stdout: spawned.stdout.map(super::output::Stream::finish),
         stderr: spawned.stderr.map(super::output::Stream::finish),
         observed: spawned.supervisor.map(Supervisor::finish),
@@ -66,48 +64,64 @@ pub(super) fn wait(
     })
 }
 
-fn watch(
-    spawned: &mut Spawned,
-    spec: &ExecSpec,
-    abort: &Abort,
-    tell: &mut dyn FnMut(&Denial),
-) -> io::Result<(Exit, Option<Cause>)> {
+/// How a run went.
+struct Course {
+    exit: Exit,
+    cause: Option<Cause>,
+    survivors: Option<u32>,
+}
+
+fn watch(spawned: &mut Spawned, spec: &ExecSpec, abort: &Abort, tell: &mut dyn FnMut(&Denial)) -> io::Result<Course> {
     let deadline = spec.timeout().map(|timeout| Instant::now() + timeout);
     let mut stop: Option<Stop> = None;
-    let exit = loop {
-        let due = stop.as_ref().map_or(deadline, Stop::due);
-        let ready = turn(spawned, due, stop.is_none().then_some(abort), tell)?;
+    let (exit, mut gone) = loop {
+        let due = stop.as_ref().map_or(deadline, |stop| Some(stop.due(DYING)));
+        let ready = turn(spawned, due, Some(abort), tell)?;
         // The end of the command is looked at first: what had ended was neither late nor aborted.
-        if ready.ended {
-            break exit_of(spawned)?;
+        match spawned.process.ended() {
+            Some(End::Exited(code)) => break (Exit::Code(code), ready.gone),
+            Some(End::Killed(signal)) => break (Exit::Signal(signal), ready.gone),
+            // The reaper was killed, by nobody of the run, and the kernel killed the command with it.
+            None if ready.gone => break (Exit::Signal(Signal::SIGKILL as i32), true),
+            None => {}
         }
+        let requests = if ready.aborted { abort.requests() } else { 0 };
         match &mut stop {
-            Some(stop) => stop.advance(&spawned.process, spawned.session),
-            None if ready.aborted => {
-                stop = Some(Stop::begin(
-                    Cause::Abort,
-                    spec.grace(),
-                    &spawned.process,
-                    spawned.session,
-                ));
+            Some(stop) => {
+                let again = requests > u32::from(stop.cause == Cause::Abort);
+                stop.advance(again, &spawned.process);
+                if stop.is_overdue(DYING) {
+                    break (Exit::Signal(Signal::SIGKILL as i32), true);
+                }
+            }
+            None if requests > 0 => {
+                let mut begun = Stop::begin(Cause::Abort, spec.grace(), &spawned.process);
+                begun.advance(requests > 1, &spawned.process);
+                stop = Some(begun);
             }
             None if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                stop = Some(Stop::begin(
-                    Cause::Deadline,
-                    spec.grace(),
-                    &spawned.process,
-                    spawned.session,
-                ));
+                stop = Some(Stop::begin(Cause::Deadline, spec.grace(), &spawned.process));
             }
             None => {}
         }
     };
+    // Whoever is left of the run is being killed by now.
+    let over = Instant::now() + DYING;
+    while !gone && Instant::now() < over {
+        gone = turn(spawned, Some(over), None, tell)?.gone;
+    }
     drain(spawned)?;
-    Ok((exit, stop.map(|stop| stop.cause)))
+    spawned.process.reap(Duration::ZERO);
+    Ok(Course {
+        exit,
+        cause: stop.map(|stop| stop.cause),
+        survivors: spawned.process.survivors(),
+    })
 }
 
 struct Ready {
-    ended: bool,
+    /// Whether no process of the run is left.
+    gone: bool,
     aborted: bool,
 }
 
@@ -117,7 +131,8 @@ const MOST: usize = 8;
 /// What a descriptor in the poll set stands for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Event {
-    End,
+    Gone,
+    Ended,
     Abort,
     Output,
     Call,
@@ -161,7 +176,7 @@ fn turn(
         spawned.stdin = None;
     }
     Ok(Ready {
-        ended: has(Event::End),
+        gone: has(Event::Gone),
         aborted: has(Event::Abort),
     })
 }
@@ -178,7 +193,10 @@ fn next_events(
         events.push(event);
         fds.push(PollFd::new(fd, wanted));
     };
-    add(Event::End, spawned.process.pidfd.as_fd(), readable);
+    add(Event::Gone, spawned.process.fd(), readable);
+    if abort.is_some() {
+        add(Event::Ended, spawned.process.notice(), readable);
+    }
     if let Some(abort) = abort {
         add(Event::Abort, abort.as_fd(), readable);
     }
@@ -234,23 +252,10 @@ fn until(due: Option<Instant>) -> PollTimeout {
         .unwrap_or(PollTimeout::MAX)
 }
 
-/// How the command ended. It stays a zombie, so that its number keeps naming its group.
-fn exit_of(spawned: &Spawned) -> io::Result<Exit> {
-    Ok(match descriptor::wait_for(spawned.process.pidfd.as_fd(), false)? {
-        End::Exited(code) => Exit::Code(code),
-        End::Killed(signal) => Exit::Signal(signal),
-    })
-}
-
-/// Reads what the command left in its pipes.
-///
-/// What it wrote itself is there already. Whoever else holds the pipes is ended with the run and
-/// gets a short while to close them; a longer one only for what the command itself left there.
+/// Reads what the run left in its pipes. It is there already, unless somebody outside was handed
+/// their ends: they get a short while.
 fn drain(spawned: &mut Spawned) -> io::Result<()> {
     spawned.stdin = None;
-    if spawned.session == Session::Own {
-        signal_all(&spawned.process, spawned.session, Signal::SIGKILL);
-    }
     let over = Instant::now() + OTHERS;
     loop {
         for stream in [&mut spawned.stdout, &mut spawned.stderr].into_iter().flatten() {

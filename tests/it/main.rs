@@ -10,6 +10,7 @@
 )]
 
 mod attacks;
+mod containment;
 mod escapes;
 mod evidence;
 mod hosts;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use ringfence::SandboxMode::{DangerFullAccess, WorkspaceWrite};
 
-use crate::support::{Case, World, for_each_user, text};
+use crate::support::{Case, for_each_user, text};
 
 #[test]
 fn a_deadline_ends_the_command_and_keeps_what_it_said() {
@@ -61,28 +61,14 @@ fn a_stopped_command_hears_its_deadline() {
 }
 
 #[test]
-fn a_deadline_ends_the_whole_process_group() {
-    Case::new(WorkspaceWrite)
-        .options(["--timeout", "300ms"])
-        .shell("(trap '' TERM HUP; for i in {1..600}; do sleep 0.1; done) & echo $! > pid; wait")
-        .run_as_each_user(|world, report| {
-            assert_eq!(report.field("/timedOut"), true, "{report}");
-            assert!(!alive(world, "pid"), "a process of the run is left");
-        });
-}
-
-#[test]
 fn whoever_holds_the_pipes_does_not_delay_the_result() {
     for_each_user(|world| {
         let started = Instant::now();
-        let report = Case::new(WorkspaceWrite)
-            .shell("sleep 60 & echo $! > pid; echo done")
-            .run_in(world);
+        let report = Case::new(WorkspaceWrite).shell("sleep 60 & echo done").run_in(world);
         assert!(started.elapsed() < Duration::from_secs(20), "{report}");
         report.assert_exit(0);
         assert_eq!(report.field("/timedOut"), false);
         assert_eq!(report.stdout(), "done\n");
-        assert!(!alive(world, "pid"), "a process of the run is left");
     });
 }
 
@@ -100,16 +86,6 @@ fn whoever_goes_on_writing_into_the_pipes_does_not_delay_the_result() {
             assert_eq!(report.stderr(), "done\n");
         });
     }
-}
-
-/// Whether the process whose id stands in a file of the workspace goes on running.
-fn alive(world: &World, file: &str) -> bool {
-    let path = format!("/proc/{}/stat", text(world.inside(file)).trim());
-    // A process that was killed takes a moment to end.
-    (0..100).all(|_| {
-        std::thread::sleep(Duration::from_millis(20));
-        std::fs::read_to_string(&path).is_ok_and(|stat| !stat.contains(") Z "))
-    })
 }
 
 #[test]

@@ -85,6 +85,8 @@ pub struct HostSupport {
     pub mounts: bool,
     /// Whether that takes a user namespace.
     pub user_namespace: bool,
+    /// Whether a run can have a PID namespace, and a /proc that shows it.
+    pub pid_namespace: bool,
     /// Whether the runner has no capability, so that it can change metadata for a confined process
     /// with exactly that process's rights.
     pub unprivileged: bool,

@@ -1,9 +1,10 @@
 //! What the child does between clone(2) and exec: raw steps on prepared data, nothing else.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, CString, c_int, c_void};
 use std::os::fd::{AsRawFd, RawFd};
 use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::FileId;
 use crate::image::ExecImage;
@@ -13,14 +14,33 @@ use crate::status::{Failure, RECORD, Record, Stage};
 /// The highest signal number of Linux.
 const LAST_SIGNAL: c_int = 64;
 
-/// Everything the child reads. It lives in the runner's stack frame, which waits for the child.
+/// Everything the command's process reads before it executes the program. It lives in the runner's
+/// stack frame, which waits for that.
 pub(crate) struct Child<'a> {
     pub(crate) launch: &'a Launch<'a>,
     pub(crate) task: Task<'a>,
-    pub(crate) argv: Vec<*const libc::c_char>,
-    pub(crate) env: Vec<*const libc::c_char>,
+    pub(crate) strings: Strings,
     pub(crate) status: RawFd,
-    pub(crate) parent: libc::pid_t,
+    /// The process that this one must not outlive, as getppid(2) shows it.
+    pub(crate) parent: AtomicI32,
+}
+
+/// The arrays of execve(2), which end in null pointers.
+#[derive(Default)]
+pub(crate) struct Strings {
+    argv: Vec<*const libc::c_char>,
+    env: Vec<*const libc::c_char>,
+}
+
+impl Strings {
+    /// Points to the strings of an image, which must outlive this.
+    pub(crate) fn new(image: &ExecImage) -> Self {
+        let pointers = |strings: &[CString]| strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect();
+        Self {
+            argv: pointers(&image.argv),
+            env: pointers(&image.env),
+        }
+    }
 }
 
 /// The child's entry, for clone(2).
@@ -36,7 +56,7 @@ pub(crate) extern "C" fn child_main(argument: *mut c_void) -> c_int {
     125
 }
 
-fn tell(status: RawFd, record: Record) {
+pub(crate) fn tell(status: RawFd, record: Record) {
     let bytes = record.encode();
     // SAFETY: writes RECORD bytes from a live array; a short or failed write reads as "vanished".
     unsafe { libc::write(status, bytes.as_ptr().cast(), RECORD) };
@@ -105,7 +125,7 @@ fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
             );
         }
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Stage::Parent)?;
-        if libc::getppid() != child.parent {
+        if libc::getppid() != child.parent.load(Ordering::Relaxed) {
             return Err(Failure {
                 stage: Stage::Parent,
                 errno: libc::ESRCH,
@@ -115,7 +135,9 @@ fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
             check(libc::setsid(), Stage::Session)?;
         }
     }
-    launch.boundary.isolate()?;
+    if let Task::Try(_) = child.task {
+        launch.boundary.isolate()?;
+    }
     enter_workdir(launch.workdir.0, launch.workdir.1)?;
     for (number, stdio) in (0..).zip(&launch.stdio) {
         place_stream(number, stdio)?;
@@ -200,7 +222,7 @@ fn execute(child: &Child<'_>, image: &ExecImage) -> Failure {
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
         for path in &image.candidates {
-            libc::execve(path.as_ptr(), child.argv.as_ptr(), child.env.as_ptr());
+            libc::execve(path.as_ptr(), child.strings.argv.as_ptr(), child.strings.env.as_ptr());
             match nix::errno::Errno::last_raw() {
                 libc::ENOENT | libc::ENOTDIR => {}
                 // execvp(3): a refusal is remembered while the search goes on.

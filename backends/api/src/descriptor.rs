@@ -191,6 +191,21 @@ pub fn wait_for(pidfd: BorrowedFd<'_>, reap: bool) -> io::Result<End> {
     }
 }
 
+/// A descriptor of the process with this number (pidfd_open(2)).
+///
+/// # Errors
+/// `ESRCH` when there is none.
+pub fn open_process(pid: i32) -> io::Result<OwnedFd> {
+    // SAFETY: takes numbers only.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = i32::try_from(fd).map_err(io::Error::other)?;
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just made this descriptor, and nobody else knows its number.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 /// Sends a signal to the process behind a pidfd; a process id that was used again is never hit.
 ///
 /// # Errors

@@ -1,28 +1,32 @@
-//! The spawn step: one clone(2), the child's prepared steps, exec.
+//! The spawn step: one clone(2) for the reaper, one for the command, the child's steps, exec.
 //!
-//! The child is made with `CLONE_VM | CLONE_VFORK`: it costs the same whatever the size of the
-//! runner, and the calling thread waits until the program is executed or the launch has failed.
-//! Until then the child shares the runner's memory, so it takes raw steps on prepared data only.
-//! It confines itself; no thread of the runner is ever confined.
-#![allow(unsafe_code)]
+//! Both are made with `CLONE_VM`: they cost the same whatever the size of the runner. The calling
+//! thread waits until the program is executed or the launch has failed; until then they share the
+//! runner's memory, so they take raw steps on prepared data only. The command confines itself; no
+//! thread of the runner is ever confined.
 
-use std::ffi::{CStr, CString, c_void};
-use std::io::{self, IoSliceMut};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::ptr;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicI32;
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+use nix::sys::socket::{setsockopt, sockopt::PassCred};
 
-use crate::child::{Child, child_main};
+use crate::channel::{Channel, status_channel};
+use crate::child::{Child, Strings, child_main};
 use crate::image::ExecImage;
-use crate::listener::{Listener, status_channel};
-use crate::status::{Failure, RECORD, Record, Stage};
-use crate::{Boundary, FileId};
-
-/// Ample for the child's steps, which keep small structures on it and call nothing deep.
-const STACK: usize = 64 * 1024;
+use crate::listener::Listener;
+use crate::reaper::{Reaper, reaper_main};
+use crate::running::{Containment, Launched, Memory};
+use crate::shared::Shared;
+use crate::stack::{Stack, clone_onto};
+use crate::status::{Failure, Record, Stage};
+use crate::{Boundary, FileId, descriptor};
 
 /// Whose session and terminal the command has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,23 +78,19 @@ pub trait Attempt {
 
 /// What the child does once it is confined.
 #[derive(Clone, Copy)]
-pub enum Task<'a> {
+pub(crate) enum Task<'a> {
     /// Executes a program.
     Exec(&'a ExecImage),
     /// Tries the boundary and ends.
     Try(&'a dyn Attempt),
 }
 
-/// A process that was started.
+/// What came of a trial.
 #[derive(Debug)]
-pub struct Launched {
-    /// Its process id, for reports and for reaping; signals go through the pidfd.
-    pub pid: i32,
-    /// A descriptor of the process.
-    pub pidfd: OwnedFd,
-    /// Results of a trial, by attempt.
-    pub tried: Vec<(u8, i32)>,
-    /// Where calls of the command's processes wait for an answer, when the boundary is observed.
+pub struct Tried {
+    /// Each attempt, and its errno.
+    pub attempts: Vec<(u8, i32)>,
+    /// The listener of an observed boundary.
     pub listener: Option<Listener>,
 }
 
@@ -108,126 +108,155 @@ pub enum LaunchError {
     Vanished,
 }
 
-/// Starts a child that enters the boundary and then does its task.
+/// Starts a command inside the boundary, and a reaper that it cannot outlive.
 ///
 /// # Errors
 /// [`LaunchError`]; the command has then not run, and no process is left.
-pub fn launch(launch: &Launch<'_>, task: Task<'_>) -> Result<Launched, LaunchError> {
+pub fn launch(launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, LaunchError> {
     let (read, write) = status_channel()?;
-    let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
-        strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
+    // The kernel then says who sent a record, under the number that the runner knows it by (unix(7)).
+    setsockopt(&read, PassCred, &true).map_err(io::Error::from)?;
+    let strings = Strings::new(image);
+    let memory = Memory {
+        stacks: [Stack::new()?, Stack::new()?],
+        shared: Arc::new(Shared::new()),
     };
-    let (argv, env) = match task {
-        Task::Exec(image) => (pointers(&image.argv), pointers(&image.env)),
-        Task::Try(_) => (Vec::new(), Vec::new()),
+    let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+    let notice = EventFd::from_value_and_flags(0, flags).map_err(io::Error::from)?;
+    let namespaces = launch.boundary.clone_flags();
+    let containment = if namespaces & libc::CLONE_NEWPID == 0 {
+        Containment::Subreaper
+    } else {
+        Containment::PidNamespace
     };
+    let reaper = Reaper {
+        child: Child {
+            launch,
+            task: Task::Exec(image),
+            strings,
+            status: write.as_raw_fd(),
+            parent: AtomicI32::new(0),
+        },
+        stack: memory.stacks[1].top(),
+        notice: notice.as_raw_fd(),
+        shared: Arc::as_ptr(&memory.shared),
+        namespace: containment == Containment::PidNamespace,
+    };
+    let channel = Channel::new(read);
+    let started = blocking_signals(|| {
+        let flags = libc::CLONE_VM | namespaces;
+        let started = clone_onto(
+            &memory.stacks[0],
+            flags,
+            reaper_main,
+            &reaper,
+            Some(memory.shared.gate()),
+        )?;
+        // Until then the reaper uses what stands in this frame.
+        memory.shared.wait();
+        Ok(started)
+    })?;
+    let (pid, pidfd) = started.map_err(unstarted)?;
+    drop(write);
+    let told = Told::of(&channel);
+    let mut launched = Launched::new(pid, pidfd, channel, notice, memory, containment);
+    launched.command = told.sender;
+    launched.listener = told.check()?;
+    Ok(launched)
+}
+
+/// Starts a child that enters the boundary and tries it, and waits for its end.
+///
+/// # Errors
+/// [`LaunchError`] when the boundary did not stand; no process is left in any case.
+pub fn attempt(launch: &Launch<'_>, attempts: &dyn Attempt) -> Result<Tried, LaunchError> {
+    let (read, write) = status_channel()?;
+    let stack = Stack::new()?;
+    let namespaces = launch.boundary.clone_flags();
+    let in_own = namespaces & libc::CLONE_NEWPID != 0;
     let child = Child {
         launch,
-        task,
-        argv,
-        env,
+        task: Task::Try(attempts),
+        strings: Strings::default(),
         status: write.as_raw_fd(),
-        parent: nix::unistd::getpid().as_raw(),
+        // A parent outside the namespace has no number in it (pid_namespaces(7)).
+        parent: AtomicI32::new(if in_own { 0 } else { nix::unistd::getpid().as_raw() }),
     };
-    // Every signal stays blocked around the clone: a handler of the runner must not run in the child.
-    let mut before = SigSet::empty();
-    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before)).map_err(io::Error::from)?;
-    let cloned = clone_child(&child);
-    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None).map_err(io::Error::from)?;
-    let (pid, pidfd) = cloned.map_err(|errno| Failure {
-        stage: Stage::Namespaces,
-        errno: errno as i32,
-    })?;
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | namespaces;
+    let (_, pidfd) = blocking_signals(|| clone_onto(&stack, flags, child_main, &child, None))?.map_err(unstarted)?;
     drop(write);
-    conclude(pid, pidfd, &read, matches!(task, Task::Try(_)))
+    // It has ended: all records are there.
+    let told = Told::of(&Channel::new(read));
+    let _ = descriptor::signal(pidfd.as_fd(), libc::SIGKILL);
+    let _ = descriptor::wait_for(pidfd.as_fd(), true);
+    let attempts = told.tried.clone();
+    let listener = told.check()?;
+    Ok(Tried { attempts, listener })
 }
 
-/// Reads the status channel. The child has executed its program or ended: all records are there.
-fn conclude(pid: i32, pidfd: OwnedFd, read: &OwnedFd, trial: bool) -> Result<Launched, LaunchError> {
-    let mut armed = false;
-    let mut failed = None;
-    let mut tried = Vec::new();
-    let mut bytes = [0; RECORD];
-    let mut listener = None;
-    let mut lost = false;
-    while receive(read, &mut bytes, &mut listener, &mut lost) {
-        match Record::decode(bytes) {
-            Some(Record::Armed) => armed = true,
-            Some(Record::Failed(failure)) => failed = Some(failure),
-            Some(Record::Tried { attempt, errno }) => tried.push((attempt, errno)),
-            None => {}
-        }
-    }
-    if lost {
-        // The command has begun, and every call that changes files fails: it is ended at once.
-        let _ = crate::descriptor::signal(pidfd.as_fd(), libc::SIGKILL);
-        failed = Some(Failure {
-            stage: Stage::Listener,
-            errno: libc::EMFILE,
-        });
-    }
-    let over = trial || failed.is_some() || !armed;
-    if over {
-        // A child that is no command of the caller's is reaped here; its status says nothing new.
-        let _ = crate::descriptor::signal(pidfd.as_fd(), libc::SIGKILL);
-        let _ = crate::descriptor::wait_for(pidfd.as_fd(), true);
-    }
-    match failed {
-        Some(failure) => Err(failure.into()),
-        None if !armed => Err(LaunchError::Vanished),
-        None => Ok(Launched {
-            pid,
-            pidfd,
-            tried,
-            listener,
-        }),
-    }
+/// What was told of a launch.
+#[derive(Default)]
+struct Told {
+    armed: bool,
+    failed: Option<Failure>,
+    tried: Vec<(u8, i32)>,
+    listener: Option<OwnedFd>,
+    lost: bool,
+    /// Who said that the boundary stands: the command's own process.
+    sender: Option<i32>,
 }
 
-/// Takes one record, and the descriptor that came with it. False when there are no more.
-fn receive(read: &OwnedFd, bytes: &mut [u8; RECORD], listener: &mut Option<Listener>, lost: &mut bool) -> bool {
-    let mut space = nix::cmsg_space!(RawFd);
-    let mut parts = [IoSliceMut::new(bytes)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let Ok(message) = recvmsg::<()>(read.as_raw_fd(), &mut parts, Some(&mut space), flags) else {
-        return false;
-    };
-    // Without room for one more descriptor the kernel drops the listener (unix(7)).
-    *lost |= message.flags.contains(MsgFlags::MSG_CTRUNC);
-    for control in message.cmsgs().into_iter().flatten() {
-        if let ControlMessageOwned::ScmRights(fds) = control {
-            for fd in fds {
-                // SAFETY: the kernel just put this descriptor into our table, and nobody else knows it.
-                *listener = Some(Listener::new(unsafe { OwnedFd::from_raw_fd(fd) }));
+impl Told {
+    /// Reads what there is.
+    fn of(channel: &Channel) -> Self {
+        let mut told = Self::default();
+        while let Ok(message) = channel.take() {
+            told.lost |= message.lost;
+            told.listener = message.fd.or(told.listener);
+            match message.record {
+                Some(Record::Armed) => {
+                    told.armed = true;
+                    told.sender = message.sender;
+                }
+                Some(Record::Failed(failure)) => told.failed = Some(failure),
+                Some(Record::Tried { attempt, errno }) => told.tried.push((attempt, errno)),
+                None => {}
             }
         }
+        told
     }
-    message.bytes == RECORD
+
+    /// The listener, if the boundary stood and nothing failed. What was launched otherwise ends when
+    /// it is dropped.
+    fn check(self) -> Result<Option<Listener>, LaunchError> {
+        match self.failed {
+            // Without room for one more descriptor the kernel drops the listener (unix(7)): the command
+            // has begun, and every call that changes files fails.
+            None if self.lost => Err(Failure {
+                stage: Stage::Listener,
+                errno: libc::EMFILE,
+            }
+            .into()),
+            Some(failure) => Err(failure.into()),
+            None if !self.armed => Err(LaunchError::Vanished),
+            None => Ok(self.listener.map(Listener::new)),
+        }
+    }
 }
 
-fn clone_child(child: &Child<'_>) -> Result<(i32, OwnedFd), nix::errno::Errno> {
-    let mut stack: Vec<u8> = Vec::with_capacity(STACK);
-    let mut pidfd: RawFd = -1;
-    let flags =
-        libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | child.launch.boundary.clone_flags() | libc::SIGCHLD;
-    // SAFETY: the stack is STACK bytes that live until the child has executed or ended, because
-    // CLONE_VFORK holds this thread until then; its top is aligned as the ABI wants. `child`
-    // outlives the call for the same reason. The callback takes raw steps only.
-    let pid = unsafe {
-        let top = stack.as_mut_ptr().add(STACK).cast::<c_void>();
-        let top = top.sub(top as usize % 16);
-        let argument: *const Child<'_> = child;
-        libc::clone(
-            child_main,
-            top,
-            flags,
-            argument.cast_mut().cast::<c_void>(),
-            &raw mut pidfd,
-        )
-    };
-    if pid < 0 {
-        return Err(nix::errno::Errno::last());
+fn unstarted(errno: Errno) -> Failure {
+    Failure {
+        stage: Stage::Namespaces,
+        errno: errno as i32,
     }
-    // SAFETY: CLONE_PIDFD stored a new descriptor that nobody else owns.
-    Ok((pid, unsafe { OwnedFd::from_raw_fd(pidfd) }))
+}
+
+/// Runs `work` with every signal blocked: a handler of the runner must not run in a child that
+/// shares its memory.
+fn blocking_signals<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+    let mut before = SigSet::empty();
+    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
+    let done = work();
+    pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&before), None)?;
+    Ok(done)
 }

@@ -11,6 +11,8 @@ mod backend;
 #[cfg(target_os = "linux")]
 pub mod calls;
 #[cfg(target_os = "linux")]
+mod channel;
+#[cfg(target_os = "linux")]
 mod child;
 mod coverage;
 #[cfg(target_os = "linux")]
@@ -27,6 +29,16 @@ mod mode;
 mod pinned;
 mod plan;
 mod policy;
+#[cfg(target_os = "linux")]
+mod raw;
+#[cfg(target_os = "linux")]
+mod reaper;
+#[cfg(target_os = "linux")]
+mod running;
+#[cfg(target_os = "linux")]
+mod shared;
+#[cfg(target_os = "linux")]
+mod stack;
 pub mod status;
 
 #[cfg(target_os = "linux")]
@@ -36,10 +48,12 @@ pub use coverage::{Coverage, Door, Effect, Enforcement};
 #[cfg(target_os = "linux")]
 pub use image::{ExecImage, ImageError};
 #[cfg(target_os = "linux")]
-pub use launch::{Attempt, ChildStdio, Launch, LaunchError, Launched, Session, Task, launch};
+pub use launch::{Attempt, ChildStdio, Launch, LaunchError, Session, Tried, attempt, launch};
 #[cfg(target_os = "linux")]
 pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};
 pub use pinned::{FileId, PinnedPath, WorkspaceRoot};
 pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, StdioKind};
 pub use policy::{HOST_TEMP, PolicyParts, PolicyShape, Require, SandboxExecutionPolicy, Temp};
+#[cfg(target_os = "linux")]
+pub use running::{Containment, Launched};

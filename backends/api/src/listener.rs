@@ -2,7 +2,6 @@
 //! wait for the runner's answer.
 #![allow(unsafe_code)]
 
-use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use nix::errno::Errno;
@@ -99,11 +98,4 @@ impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
-}
-
-/// A pair of connected sockets that carry whole records, and descriptors beside them.
-pub(crate) fn status_channel() -> io::Result<(OwnedFd, OwnedFd)> {
-    use nix::sys::socket::{AddressFamily, SockFlag, SockType, socketpair};
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?)
 }

@@ -76,6 +76,8 @@ pub enum LandlockRule {
 pub enum PlanStep {
     /// A user namespace that maps the caller's user and group to themselves, and nobody else.
     UserNamespace,
+    /// A PID namespace, and a /proc that shows it: no process of the run outlives it, or sees others.
+    PidNamespace,
     /// A mount namespace without propagation, in which everything becomes read-only.
     ReadOnlyMounts,
     /// A path that stays writable there.

@@ -1,8 +1,9 @@
 //! The status channel: what the child tells the runner before the command runs.
 //!
 //! A close-on-exec socket that the command never holds. `Armed` says that the boundary stands;
-//! `Failed` names a stage and an errno; the end of the channel after `Armed` says that the program
-//! was executed. Without `Armed` the command never ran, whatever the exit status says.
+//! `Failed` names a stage and an errno; a launch that ends without it after `Armed` has executed the
+//! program. Without `Armed` the command never ran, whatever the exit status says. To the reaper, the
+//! end of the channel says that the run is to end.
 
 /// Where a launch stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

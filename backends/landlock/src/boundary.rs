@@ -30,6 +30,7 @@ struct Tree {
 #[derive(Debug, Default)]
 pub(crate) struct LandlockBoundary {
     maps: Option<(Vec<u8>, Vec<u8>)>,
+    pids: bool,
     mounts: bool,
     trees: Vec<Tree>,
     replaced: Option<Tree>,
@@ -63,7 +64,13 @@ impl LandlockBoundary {
     /// [`PrepareError`] for the first thing that is not there.
     pub(crate) fn prepare(steps: &[PlanStep], rulesets: &Rulesets) -> Result<Self, PrepareError> {
         let mut boundary = Self::default();
-        let runner = nix::unistd::getpid().as_raw().cast_unsigned();
+        // Whose limits are not the command's to set. Inside a PID namespace that is its first process:
+        // nobody else outside has a number there.
+        let parent = if steps.contains(&PlanStep::PidNamespace) {
+            1
+        } else {
+            nix::unistd::getpid().as_raw().cast_unsigned()
+        };
         for step in steps {
             match step {
                 PlanStep::UserNamespace => {
@@ -71,6 +78,7 @@ impl LandlockBoundary {
                     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
                     boundary.maps = Some((map(uid.as_raw()), map(gid.as_raw())));
                 }
+                PlanStep::PidNamespace => boundary.pids = true,
                 PlanStep::ReadOnlyMounts => boundary.mounts = true,
                 PlanStep::Writable(root) => {
                     let path = c_path(root.path())?;
@@ -108,7 +116,7 @@ impl LandlockBoundary {
                 PlanStep::Seccomp {
                     observe: Observe::No, ..
                 } => {
-                    boundary.filters.push(filter::base(runner).map_err(too_long)?);
+                    boundary.filters.push(filter::base(parent).map_err(too_long)?);
                 }
                 PlanStep::Seccomp {
                     observe,
@@ -117,9 +125,9 @@ impl LandlockBoundary {
                 } => {
                     let instead = match observe {
                         Observe::Required => None,
-                        _ => Some(vec![filter::base(runner).map_err(too_long)?]),
+                        _ => Some(vec![filter::base(parent).map_err(too_long)?]),
                     };
-                    let program = filter::observing(runner, *cookie).map_err(too_long)?;
+                    let program = filter::observing(parent, *cookie).map_err(too_long)?;
                     boundary.observed = Some(Observed {
                         program,
                         metadata: *metadata,
@@ -163,6 +171,9 @@ impl LandlockBoundary {
     /// A tree that is no longer what the runner pinned ends the launch.
     fn mount(&self) -> Result<(), Failure> {
         kernel::make_all_private().map_err(at(Stage::Mounts))?;
+        if self.pids {
+            kernel::mount_proc().map_err(at(Stage::Mounts))?;
+        }
         let mut taken = [None::<ChildFd>; MOST_TREES];
         for (slot, tree) in taken.iter_mut().zip(&self.trees) {
             let fd = take(tree, Stage::WritableRoot)?;
@@ -220,8 +231,9 @@ fn at(stage: Stage) -> impl Fn(Errno) -> Failure {
 impl Boundary for LandlockBoundary {
     fn clone_flags(&self) -> i32 {
         let user = if self.maps.is_some() { libc::CLONE_NEWUSER } else { 0 };
+        let pids = if self.pids { libc::CLONE_NEWPID } else { 0 };
         let mount = if self.mounts { libc::CLONE_NEWNS } else { 0 };
-        user | mount
+        user | pids | mount
     }
 
     fn isolate(&self) -> Result<(), Failure> {
@@ -243,6 +255,9 @@ impl Boundary for LandlockBoundary {
         }
         for program in &self.filters {
             kernel::install_filter(program).map_err(at(Stage::Seccomp))?;
+        }
+        if !self.pids {
+            kernel::install_filter(&filter::sparing(kernel::parent())).map_err(at(Stage::Seccomp))?;
         }
         let Some(observed) = &self.observed else {
             return Ok(None);

@@ -122,6 +122,25 @@ pub(crate) fn observing(runner: u32, cookie: Option<u64>) -> Result<Program, Too
     assemble(&outcomes, runner, cookie)
 }
 
+/// A filter that refuses the calls on one process more, with EPERM. For the child: nothing is allocated.
+pub(crate) const fn sparing(process: u32) -> [sock_filter; ON_A_PROCESS.len() + 6] {
+    const LAST: usize = ON_A_PROCESS.len() + 5;
+    let mut lines = [instruction(RETURN, 0, libc::SECCOMP_RET_ALLOW); LAST + 1];
+    lines[0] = instruction(LOAD, 0, NR);
+    let mut at = 0;
+    while at < ON_A_PROCESS.len() {
+        // To the load of the first argument, over the return in between.
+        #[allow(clippy::cast_possible_truncation, reason = "there are few")]
+        let over = (ON_A_PROCESS.len() - at) as u8;
+        lines[1 + at] = instruction(JUMP_EQUAL, over, number(ON_A_PROCESS[at]));
+        at += 1;
+    }
+    lines[LAST - 3] = instruction(LOAD, 0, ARGUMENTS);
+    lines[LAST - 2] = instruction(JUMP_EQUAL, 1, process);
+    lines[LAST] = instruction(RETURN, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned());
+    lines
+}
+
 fn refusals() -> BTreeMap<u32, Outcome> {
     let mut outcomes: BTreeMap<u32, Outcome> = REFUSED.map(|call| (number(call), Outcome::Eperm)).into();
     outcomes.insert(number(libc::SYS_io_uring_setup), Outcome::Enosys);

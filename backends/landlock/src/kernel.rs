@@ -136,6 +136,23 @@ pub(crate) fn make_all_private() -> Result<(), Errno> {
     .map(drop)
 }
 
+/// Shows the processes of this PID namespace, and no others, at /proc (pid_namespaces(7)).
+pub(crate) fn mount_proc() -> Result<(), Errno> {
+    let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC | libc::MS_RDONLY;
+    let name = c"proc".as_ptr();
+    // SAFETY: reads C strings.
+    done(c_long::from(unsafe {
+        libc::mount(name, c"/proc".as_ptr(), name, flags, ptr::null())
+    }))
+    .map(drop)
+}
+
+/// The process id of the calling process's parent.
+pub(crate) fn parent() -> u32 {
+    // SAFETY: takes nothing and cannot fail.
+    unsafe { libc::getppid() }.cast_unsigned()
+}
+
 /// What a descriptor refers to.
 pub(crate) fn identity(fd: ChildFd) -> Result<FileId, Errno> {
     // SAFETY: fstat fills a zeroed structure of its own type.

@@ -50,7 +50,7 @@ pub(crate) fn plan(
     let mut steps = Vec::new();
     // With `/` itself writable there is nothing outside that a mount could protect.
     if host.mounts && !everything {
-        steps.extend(namespaces(host.user_namespace));
+        steps.extend(namespaces(host.user_namespace, host.pid_namespace));
         steps.extend(policy.writable().iter().cloned().map(PlanStep::Writable));
         if let Some(scratch) = &command.scratch {
             steps.push(PlanStep::Writable(scratch.clone()));
@@ -105,29 +105,34 @@ pub(crate) fn plan(
     Ok(LaunchPlan {
         backend: BackendId::Landlock,
         enforcement: Some(coverage.enforcement()),
-        not_confined: doors(host.landlock_abi),
+        not_confined: doors(host.landlock_abi, steps.contains(&PlanStep::PidNamespace)),
         steps,
         dialect,
     })
 }
 
 /// The namespaces of the mount layer.
-pub(crate) fn namespaces(user: bool) -> Vec<PlanStep> {
+pub(crate) fn namespaces(user: bool, pids: bool) -> Vec<PlanStep> {
     let mut steps = Vec::new();
     if user {
         steps.push(PlanStep::UserNamespace);
+    }
+    if pids {
+        steps.push(PlanStep::PidNamespace);
     }
     steps.push(PlanStep::ReadOnlyMounts);
     steps
 }
 
 /// The doors that stay open.
-fn doors(abi: u8) -> Vec<Door> {
+fn doors(abi: u8, pids: bool) -> Vec<Door> {
     let mut doors = vec![Door::Network, Door::UnixSockets];
-    if abi < SIGNALS {
+    if abi < SIGNALS && !pids {
         doors.push(Door::Signals);
     }
-    doors.push(Door::ProcessVisibility);
+    if !pids {
+        doors.push(Door::ProcessVisibility);
+    }
     doors
 }
 

@@ -8,24 +8,59 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::{Mode, stat};
 use ringfence_backend::{
-    Attempt, ChildStdio, Effect, HostSupport, Launch, LaunchError, Launched, Missing, Observe, PinnedPath, PlanStep,
-    PrepareError, Probe, Session, Task, launch,
+    Attempt, ChildStdio, Effect, HostSupport, Launch, LaunchError, Missing, Observe, PinnedPath, PlanStep,
+    PrepareError, Probe, Session, Tried, attempt,
 };
 
 use crate::boundary::LandlockBoundary;
-use crate::kernel::{self, attempt};
+use crate::kernel::{self, attempt as trial};
 use crate::plan::{SHARED_MEMORY, coverage, namespaces};
 use crate::ruleset::Rulesets;
 
 /// A file that anybody may write when nothing confines them.
 const SINK: &CStr = c"/dev/null";
 
-/// One way of having the mount layer, from the cheapest.
+/// One set of layers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layer {
+    MountsAndPids,
     Mounts,
+    MountsAndPidsInUserNamespace,
     MountsInUserNamespace,
     LandlockOnly,
+}
+
+impl Layer {
+    /// Every set, the most complete and the cheapest first.
+    const ALL: [Self; 5] = [
+        Self::MountsAndPids,
+        Self::Mounts,
+        Self::MountsAndPidsInUserNamespace,
+        Self::MountsInUserNamespace,
+        Self::LandlockOnly,
+    ];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::MountsAndPids => "mounts and a PID namespace",
+            Self::Mounts => "mounts",
+            Self::MountsAndPidsInUserNamespace => "mounts and a PID namespace in a user namespace",
+            Self::MountsInUserNamespace => "mounts in a user namespace",
+            Self::LandlockOnly => "landlock",
+        }
+    }
+
+    fn has_mounts(self) -> bool {
+        self != Self::LandlockOnly
+    }
+
+    const fn has_pids(self) -> bool {
+        matches!(self, Self::MountsAndPids | Self::MountsAndPidsInUserNamespace)
+    }
+
+    const fn has_user(self) -> bool {
+        matches!(self, Self::MountsInUserNamespace | Self::MountsAndPidsInUserNamespace)
+    }
 }
 
 pub(crate) fn probe() -> Probe {
@@ -42,17 +77,13 @@ pub(crate) fn probe() -> Probe {
         return Probe::Unusable { reason };
     }
     let privileged = caps::has_cap(None, caps::CapSet::Effective, caps::Capability::CAP_SYS_ADMIN).unwrap_or(false);
-    let ladder: &[Layer] = if privileged {
-        &[Layer::Mounts, Layer::MountsInUserNamespace, Layer::LandlockOnly]
-    } else {
-        &[Layer::MountsInUserNamespace, Layer::LandlockOnly]
-    };
+    let possible = |layer: &Layer| privileged || layer.has_user() || !layer.has_mounts();
     let mut missing = Vec::new();
-    for layer in ladder {
-        match canary(abi, *layer) {
-            Ok(()) => return Probe::Usable(support(abi, *layer, missing)),
+    for layer in Layer::ALL.into_iter().filter(possible) {
+        match canary(abi, layer) {
+            Ok(()) => return Probe::Usable(support(abi, layer, missing)),
             Err(reason) => missing.push(Missing {
-                layer: name(*layer).to_owned(),
+                layer: layer.name().to_owned(),
                 reason,
             }),
         }
@@ -65,30 +96,22 @@ pub(crate) fn probe() -> Probe {
 
 /// What the layers give that were proved on this boot.
 pub(crate) fn recall(layers: &str) -> Option<HostSupport> {
-    let proved = [Layer::Mounts, Layer::MountsInUserNamespace, Layer::LandlockOnly];
-    let layer = proved.into_iter().find(|layer| name(*layer) == layers)?;
+    let layer = Layer::ALL.into_iter().find(|layer| layer.name() == layers)?;
     Some(support(kernel::landlock_abi().ok()?, layer, Vec::new()))
 }
 
 fn support(abi: u8, layer: Layer, missing: Vec<Missing>) -> HostSupport {
-    let mounts = layer != Layer::LandlockOnly;
+    let mounts = layer.has_mounts();
     HostSupport {
-        layers: name(layer).to_owned(),
+        layers: layer.name().to_owned(),
         landlock_abi: abi,
         mounts,
         unprivileged: caps::read(None, caps::CapSet::Permitted).is_ok_and(|held| held.is_empty()),
         shared_memory: Path::new(SHARED_MEMORY).is_dir(),
-        user_namespace: layer == Layer::MountsInUserNamespace,
+        user_namespace: layer.has_user(),
+        pid_namespace: layer.has_pids(),
         missing,
         coverage: coverage(abi, mounts, false).with(Effect::Devices, mounts),
-    }
-}
-
-const fn name(layer: Layer) -> &'static str {
-    match layer {
-        Layer::Mounts => "mounts",
-        Layer::MountsInUserNamespace => "mounts in a user namespace",
-        Layer::LandlockOnly => "landlock",
     }
 }
 
@@ -106,10 +129,10 @@ fn no_landlock(errno: Errno) -> String {
 /// Confines a child as a run would be and lets it try to write outside. `Err` says what was
 /// refused, or which attempt was not.
 fn canary(abi: u8, layer: Layer) -> Result<(), String> {
-    let mounts = layer != Layer::LandlockOnly;
+    let mounts = layer.has_mounts();
     let mut steps = Vec::new();
     if mounts {
-        steps.extend(namespaces(layer == Layer::MountsInUserNamespace));
+        steps.extend(namespaces(layer.has_user(), layer.has_pids()));
         // A run keeps roots writable; the same calls are tried here, on a tree that Landlock closes.
         steps.push(PlanStep::Writable(pin("/etc")?));
     }
@@ -133,7 +156,7 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
         mode,
         runner: kernel_pidfd()?,
     };
-    let tried = confined(&steps, &attempts)?.tried;
+    let tried = confined(&steps, &attempts)?.attempts;
     for (number, (what, refusals)) in (0..).zip(EXPECTED) {
         let Some((_, errno)) = tried.iter().find(|(attempt, _)| *attempt == number) else {
             return Err(format!("the attempt to {what} was not made"));
@@ -151,15 +174,15 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
 }
 
 /// Starts a child that confines itself by these steps and then makes its attempts.
-fn confined(steps: &[PlanStep], attempts: &dyn Attempt) -> Result<Launched, String> {
+fn confined(steps: &[PlanStep], attempts: &dyn Attempt) -> Result<Tried, String> {
     let boundary = LandlockBoundary::prepare(steps, &Rulesets::default()).map_err(|e: PrepareError| e.to_string())?;
-    let trial = Launch {
+    let launch = Launch {
         boundary: &boundary,
         session: Session::Callers,
         stdio: [ChildStdio::Inherit, ChildStdio::Inherit, ChildStdio::Inherit],
         workdir: (c"/", pin("/")?.id()),
     };
-    launch(&trial, Task::Try(attempts)).map_err(|e: LaunchError| e.to_string())
+    attempt(&launch, attempts).map_err(|e: LaunchError| e.to_string())
 }
 
 /// Whether a filter of a confined child can have a listener.
@@ -216,12 +239,12 @@ impl Attempt for Breakout {
     fn attempt(&self, number: u8) -> Option<i32> {
         use std::os::fd::AsFd;
         match number {
-            0 => Some(attempt::open_for_writing(SINK)),
-            1 => Some(attempt::create_in(c"/")),
-            2 => Some(attempt::change_mode(c"/", self.mode)),
-            3 => Some(attempt::take_descriptor(self.runner.as_fd())),
-            4 => Some(attempt::io_uring()),
-            5 => Some(attempt::open_file_system()),
+            0 => Some(trial::open_for_writing(SINK)),
+            1 => Some(trial::create_in(c"/")),
+            2 => Some(trial::change_mode(c"/", self.mode)),
+            3 => Some(trial::take_descriptor(self.runner.as_fd())),
+            4 => Some(trial::io_uring()),
+            5 => Some(trial::open_file_system()),
             _ => None,
         }
     }
@@ -246,7 +269,7 @@ mod tests {
             mode: 0o755,
             runner: kernel_pidfd().unwrap(),
         };
-        let tried = confined(&[PlanStep::DropCapabilities], &attempts).unwrap().tried;
+        let tried = confined(&[PlanStep::DropCapabilities], &attempts).unwrap().attempts;
         assert_eq!(tried[0], (0, 0), "the sink can be opened when nothing confines");
     }
 }

@@ -13,7 +13,7 @@ use super::{Attempt, EMPTY_PATH, demand, seen};
 use crate::evidence::bounds::{Refusal, Step, Verdict};
 use crate::evidence::emulate;
 use crate::evidence::permission::{is_root, may, may_give, may_set, owns};
-use crate::evidence::resolve::{Node, Where};
+use crate::evidence::place::{Node, Where};
 use crate::facts::Operation;
 
 /// `XATTR_NAME_MAX` (linux/limits.h).

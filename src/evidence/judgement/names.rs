@@ -8,7 +8,7 @@ use ringfence_backend::calls::{Final, From, PathArg};
 use super::{Attempt, EMPTY_PATH, FOLLOW, demand, seen, slashed, unresolved};
 use crate::evidence::bounds::{Refusal, Step, Verdict};
 use crate::evidence::permission::{is_dots, is_empty, may, may_change, may_remove, may_replace, owns, same_device};
-use crate::evidence::resolve::{Place, Where};
+use crate::evidence::place::{Place, Where};
 use crate::facts::Operation;
 
 /// `RENAME_NOREPLACE` and `RENAME_EXCHANGE` (rename(2)).

@@ -1,0 +1,84 @@
+//! The runner's end of the status channel.
+#![allow(unsafe_code)]
+
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::errno::Errno;
+use nix::sys::socket::{
+    AddressFamily, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixCredentials, recvmsg, shutdown,
+    socketpair,
+};
+
+use crate::status::{RECORD, Record};
+
+/// A pair of connected sockets that carry whole records, and descriptors beside them.
+pub(crate) fn status_channel() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags)?)
+}
+
+/// Where records are read.
+#[derive(Debug)]
+pub(crate) struct Channel(OwnedFd);
+
+/// One record, and what came with it.
+#[derive(Debug)]
+pub(crate) struct Message {
+    /// The record; none for bytes that are none.
+    pub(crate) record: Option<Record>,
+    /// A descriptor.
+    pub(crate) fd: Option<OwnedFd>,
+    /// Whether a descriptor was sent and found no room.
+    pub(crate) lost: bool,
+    /// The process that sent it, if the socket asks for that.
+    pub(crate) sender: Option<i32>,
+}
+
+impl Channel {
+    pub(crate) const fn new(fd: OwnedFd) -> Self {
+        Self(fd)
+    }
+
+    /// Takes the next message.
+    ///
+    /// # Errors
+    /// `EAGAIN` when there is none yet, and `EPIPE` when nobody is left who could send one.
+    pub(crate) fn take(&self) -> Result<Message, Errno> {
+        let mut space = nix::cmsg_space!(RawFd, UnixCredentials);
+        let mut bytes = [0; RECORD];
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        let flags = MsgFlags::MSG_CMSG_CLOEXEC;
+        let message = recvmsg::<()>(self.0.as_raw_fd(), &mut parts, Some(&mut space), flags)?;
+        let end = message.bytes == 0;
+        let lost = message.flags.contains(MsgFlags::MSG_CTRUNC);
+        let (mut fd, mut sender) = (None, None);
+        for control in message.cmsgs().into_iter().flatten() {
+            match control {
+                ControlMessageOwned::ScmRights(fds) => {
+                    for number in fds {
+                        // SAFETY: the kernel just put this descriptor into our table, and nobody else knows it.
+                        fd = Some(unsafe { OwnedFd::from_raw_fd(number) });
+                    }
+                }
+                ControlMessageOwned::ScmCredentials(who) => sender = Some(who.pid()).filter(|pid| *pid > 0),
+                _ => {}
+            }
+        }
+        if end {
+            return Err(Errno::EPIPE);
+        }
+        Ok(Message {
+            record: Record::decode(bytes),
+            fd,
+            lost,
+            sender,
+        })
+    }
+
+    /// Says that nothing more will be said to the other end.
+    pub(crate) fn shut(&self) {
+        // A socket of our own that is connected: it cannot fail in a way that matters.
+        let _ = shutdown(self.0.as_raw_fd(), Shutdown::Write);
+    }
+}

@@ -1,0 +1,147 @@
+//! A command that was started, as its runner holds it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::EventFd;
+
+use crate::channel::Channel;
+use crate::descriptor::{self, End};
+use crate::listener::Listener;
+use crate::shared::Shared;
+use crate::stack::Stack;
+
+/// How long a reaper is waited for that nobody waits for any more.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The means by which no process of a run outlives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Containment {
+    /// A PID namespace, which the kernel ends with its first process.
+    PidNamespace,
+    /// A child subreaper, to which every process of the run comes whose parent has ended.
+    Subreaper,
+}
+
+/// What a reaper uses of the runner's memory as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) stacks: [Stack; 2],
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// A command that was started, and the reaper it cannot outlive. Dropping this ends the run.
+#[derive(Debug)]
+pub struct Launched {
+    /// The command's process id; unknown only if the kernel did not tell.
+    pub command: Option<i32>,
+    /// Where calls of the command's processes wait for an answer, when the boundary is observed.
+    pub listener: Option<Listener>,
+    reaper: i32,
+    pidfd: OwnedFd,
+    channel: Channel,
+    notice: EventFd,
+    shared: Arc<Shared>,
+    // Given back when the reaper has ended.
+    memory: Option<Memory>,
+    containment: Containment,
+}
+
+impl Launched {
+    pub(crate) fn new(
+        reaper: i32,
+        pidfd: OwnedFd,
+        channel: Channel,
+        notice: EventFd,
+        memory: Memory,
+        containment: Containment,
+    ) -> Self {
+        Self {
+            command: None,
+            listener: None,
+            reaper,
+            pidfd,
+            channel,
+            notice,
+            shared: Arc::clone(&memory.shared),
+            memory: Some(memory),
+            containment,
+        }
+    }
+
+    /// By what means its processes are kept together.
+    #[must_use]
+    pub const fn containment(&self) -> Containment {
+        self.containment
+    }
+
+    /// The process id of the reaper: every process of the run is its child, or a child's child.
+    #[must_use]
+    pub const fn reaper(&self) -> i32 {
+        self.reaper
+    }
+
+    /// What to wait for: readable when no process of the run is left.
+    #[must_use]
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// What to wait for: readable when the command has ended and others of the run are left.
+    #[must_use]
+    pub fn notice(&self) -> BorrowedFd<'_> {
+        self.notice.as_fd()
+    }
+
+    /// How the command ended, once it has; others of the run may be left.
+    #[must_use]
+    pub fn ended(&self) -> Option<End> {
+        self.shared.ended()
+    }
+
+    /// How many processes of the run were left when the command had ended, once they have been
+    /// killed. Never known of a reaper that was killed itself.
+    #[must_use]
+    pub fn survivors(&self) -> Option<u32> {
+        self.shared.gone()
+    }
+
+    /// Kills every process of the run.
+    pub fn kill(&self) {
+        self.channel.shut();
+    }
+
+    /// Waits until the reaper has ended. False when it has not by then.
+    pub fn reap(&mut self, patience: Duration) -> bool {
+        if self.memory.is_none() {
+            return true;
+        }
+        let millis = u16::try_from(patience.as_millis()).unwrap_or(u16::MAX);
+        let mut waiting = [PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
+        // It is only asked whether it has ended: a host that waits for every child may have reaped it.
+        if !matches!(poll(&mut waiting, PollTimeout::from(millis)), Ok(1..)) {
+            return false;
+        }
+        let _ = descriptor::wait_for(self.pidfd.as_fd(), true);
+        self.memory = None;
+        true
+    }
+}
+
+impl Drop for Launched {
+    fn drop(&mut self) {
+        if self.memory.is_none() {
+            return;
+        }
+        self.kill();
+        if self.containment == Containment::PidNamespace {
+            let _ = descriptor::signal(self.pidfd.as_fd(), nix::libc::SIGKILL);
+        }
+        if !self.reap(PATIENCE) {
+            // Something cannot be killed just now. The reaper goes on waiting for it, on its stack.
+            std::mem::forget(self.memory.take());
+        }
+    }
+}

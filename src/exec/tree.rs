@@ -1,0 +1,58 @@
+//! The processes of a run: the descendants of its reaper, as /proc shows them.
+
+use std::collections::BTreeSet;
+use std::fs::{read_dir, read_to_string};
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::sys::signal::Signal;
+use ringfence_backend::descriptor;
+
+/// How often a tree is looked at again that goes on growing. What is left is killed after the grace
+/// period in any case.
+const MOST_LOOKS: usize = 16;
+
+/// Sends these signals to every process beneath `ancestor`, those included that are made meanwhile.
+///
+/// A number is signalled only while it names a process of the tree: it is looked up, opened
+/// (pidfd_open(2)) and looked up again before anything is sent.
+pub(super) fn signal(ancestor: i32, signals: &[Signal]) {
+    let mut told = BTreeSet::new();
+    for _ in 0..MOST_LOOKS {
+        let opened: Vec<(i32, OwnedFd)> = descendants(ancestor)
+            .into_iter()
+            .filter(|pid| !told.contains(pid))
+            .filter_map(|pid| Some((pid, descriptor::open_process(pid).ok()?)))
+            .collect();
+        if opened.is_empty() {
+            return;
+        }
+        let still = descendants(ancestor);
+        for (pid, process) in opened.iter().filter(|(pid, _)| still.contains(pid)) {
+            for signal in signals {
+                // A process that has ended meanwhile needs no signal.
+                let _ = descriptor::signal(process.as_fd(), *signal as i32);
+            }
+            told.insert(*pid);
+        }
+    }
+}
+
+/// The children of a process and their children, as /proc shows them (proc_pid_task_children(5)).
+pub(super) fn descendants(ancestor: i32) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
+    let mut next = vec![ancestor];
+    while let Some(pid) = next.pop() {
+        let Ok(tasks) = read_dir(format!("/proc/{pid}/task")) else {
+            continue;
+        };
+        for task in tasks.flatten() {
+            let children = read_to_string(task.path().join("children")).unwrap_or_default();
+            for child in children.split_ascii_whitespace().filter_map(|word| word.parse().ok()) {
+                if found.insert(child) {
+                    next.push(child);
+                }
+            }
+        }
+    }
+    found
+}
