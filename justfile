@@ -21,6 +21,10 @@ doc:
 bench ROUNDS="200":
     cargo bench --bench startup -- {{ROUNDS}}
 
+# What it costs to read GIB of output; BENCH_DIR must lie outside the temp area.
+bench-output GIB="4":
+    cargo bench --bench output -- {{GIB}}
+
 # Licences and sources of the dependencies (needs cargo-deny).
 deny:
     cargo deny check

@@ -9,9 +9,11 @@ pub mod managed;
 mod output;
 mod refusal;
 mod request;
+mod ring;
 mod scratch;
 mod spawn;
 mod spec;
+mod spill;
 mod stdio;
 mod stop;
 mod tree;
@@ -25,15 +27,15 @@ use ringfence_backend::{Effect, Enforcement, LaunchError, SandboxMode, status::S
 
 pub use long::LongCommand;
 pub use request::{
-    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input, MAX_COMMAND,
-    MAX_TIMEOUT, new_run_id,
+    Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input,
+    MAX_COMMAND, MAX_TIMEOUT, new_run_id,
 };
 pub use spec::ExecSpec;
 pub use stop::Abort;
 
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
-use crate::facts::{Containment, Denial, Loosening, RunReport, SandboxFacts, Survivors};
+use crate::facts::{CapturedStream, Containment, Denial, Loosening, RunReport, SandboxFacts, Survivors};
 use crate::selection::Selection;
 use managed::ManagedEnv;
 use spawn::Spawned;
@@ -213,12 +215,13 @@ fn report(
             _ => Enforcement::Partial { ungoverned },
         });
     }
+    let merged = spec.capture().merges();
     let denied = evidence::judge(Observation {
         confined,
         observed: ended.observed,
         logged: ended.logged,
         exit: ended.exit,
-        stderr: ended.stderr.as_ref(),
+        stderr: if merged { &ended.stdout } else { &ended.stderr }.as_ref(),
         dialect: spec.plan().dialect,
     });
     let sandbox = SandboxFacts {
@@ -244,7 +247,8 @@ fn report(
         timeout_ms: spec.timeout().map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         stdout: ended.stdout,
-        stderr: ended.stderr,
+        stderr: ended.stderr.or_else(|| merged.then(CapturedStream::default)),
+        merged,
         sandbox,
     })
 }

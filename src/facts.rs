@@ -15,9 +15,11 @@ use crate::exec::LongCommand;
 
 mod denial;
 mod loosening;
+mod stream;
 
 pub use denial::{Denial, Observed, Operation, Source};
 pub use loosening::{Loosen, Loosening};
+pub use stream::{CapturedStream, Spill};
 
 /// The version of every document Ringfence prints.
 pub const SCHEMA: u32 = 1;
@@ -49,6 +51,8 @@ pub struct RunReport {
     pub stdout: Option<CapturedStream>,
     /// Standard error, when captured.
     pub stderr: Option<CapturedStream>,
+    /// Whether `stdout` holds both streams, in the order in which they were written.
+    pub merged: bool,
     /// What confinement did.
     pub sandbox: SandboxFacts,
 }
@@ -93,22 +97,6 @@ impl Exit {
         };
         u8::try_from(number & 0xff).unwrap_or(u8::MAX)
     }
-}
-
-/// What is kept of one captured stream.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct CapturedStream {
-    /// The end of the stream, as text.
-    pub text: String,
-    /// Whether bytes are missing from `text`.
-    pub truncated: bool,
-    /// How many bytes the command wrote.
-    pub bytes: u64,
-    /// A file with the complete stream, when there is one.
-    pub spill_path: Option<PathBuf>,
-    /// Whether bytes that are no UTF-8 were replaced in `text`.
-    pub lossy_utf8: bool,
 }
 
 /// A verdict on denials, with what it rests on.
@@ -280,6 +268,7 @@ impl Serialize for RunReport {
         if let (Some(stdout), Some(stderr)) = (&self.stdout, &self.stderr) {
             map.serialize_entry("stdout", stdout)?;
             map.serialize_entry("stderr", stderr)?;
+            map.serialize_entry("merged", &self.merged)?;
         }
         map.serialize_entry("sandbox", &self.sandbox)?;
         map.end()

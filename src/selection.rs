@@ -1,7 +1,7 @@
 //! Which backend serves a run: the first that this host can use and that meets the policy.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ringfence_backend::{
@@ -46,7 +46,7 @@ pub struct Choice<'a> {
 impl Selection {
     /// The backends of this system, in the order in which they are asked.
     ///
-    /// `state_dir` is where the accelerator of evidence is kept; without one there is none.
+    /// `state_dir` is where the accelerator of evidence and long output are kept; without one neither is.
     #[must_use]
     pub fn of_this_system(state_dir: Option<PathBuf>) -> Self {
         let backends: Vec<Box<dyn Backend>> = vec![
@@ -126,6 +126,11 @@ impl Selection {
     pub(crate) fn own_state(&self, policy: &SandboxExecutionPolicy) -> Result<StateDir, String> {
         let path = self.state_dir.as_deref().ok_or("no state directory is known")?;
         StateDir::open(path, Some(policy))
+    }
+
+    /// The state directory as it was given. Whether it may be used is for [`StateDir::open`] to say.
+    pub(crate) fn state_dir(&self) -> Option<&Path> {
+        self.state_dir.as_deref()
     }
 
     fn consider(

@@ -53,6 +53,7 @@ const RUN_USAGE: &str = "ringfence run [OPTIONS] [--] PROGRAM [ARG]...\n       r
 
 /// What `ringfence run` takes.
 #[derive(Args, Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "a switch is on or off")]
 pub(crate) struct RunArgs {
     /// What the command may change [default: read-only]
     #[arg(short, long, value_parser = one_of(&MODES))]
@@ -114,6 +115,12 @@ pub(crate) struct RunArgs {
     /// Bytes kept of each stream with --json, such as 64000 or 1MiB [default: 64000]
     #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
     pub(crate) max_output: Option<OsString>,
+    /// Bytes of a longer stream that go to a file with --json, 0 for none [default: 64MiB]
+    #[arg(long, value_name = "BYTES", allow_hyphen_values = true)]
+    pub(crate) max_spill: Option<OsString>,
+    /// Keep both streams as one with --json, in the order in which they are written
+    #[arg(long)]
+    pub(crate) merge: bool,
     /// Capture the output, and print one JSON report in its place
     #[arg(long)]
     pub(crate) json: bool,

@@ -306,6 +306,7 @@ pub(crate) mod tests {
             duration_ms: 1,
             stdout: None,
             stderr: None,
+            merged: false,
             sandbox: SandboxFacts {
                 mode: SandboxMode::WorkspaceWrite,
                 denied: Denied::Inferred {

@@ -7,9 +7,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use ringfence::exec::DEFAULT_MAX_OUTPUT;
 use ringfence::exec::env::{EnvChanges, Environment, command_environment};
 use ringfence::exec::managed::ManagedEnv;
+use ringfence::exec::{DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL};
 use ringfence::policy::{host_temp, open_root, open_writable};
 use ringfence::profile::{self, Profile};
 use ringfence::{
@@ -50,6 +50,18 @@ pub(crate) fn request(args: &RunArgs, run_id: &str) -> Result<Asked, Error> {
         None => DEFAULT_MAX_OUTPUT,
     };
     let limits = limits(&args.limit)?;
+    let max_spill = match &args.max_spill {
+        Some(text) => values::size_or_none("--max-spill", text)?,
+        None => DEFAULT_MAX_SPILL,
+    };
+    if args.merge && !args.json {
+        return Err(Error::Input {
+            field: "--merge".to_owned(),
+            value: OsString::new(),
+            reason: "without --json the streams are the caller's own".to_owned(),
+            hint: "give --json too, or let the shell merge them with 2>&1".to_owned(),
+        });
+    }
     let profile = args.profile.as_deref().map(load).transpose()?;
     let changes = env_changes(args, profile.as_ref())?;
     let Environment { vars, removed } =
@@ -63,7 +75,12 @@ pub(crate) fn request(args: &RunArgs, run_id: &str) -> Result<Asked, Error> {
         workdir: args.workdir.as_deref().map(not_empty).transpose()?,
         env: vars,
         capture: if args.json {
-            Capture::Captured { max_output }
+            Capture::Captured {
+                max_stdout: max_output,
+                max_stderr: max_output,
+                max_spill,
+                merge: args.merge,
+            }
         } else {
             Capture::Passthrough
         },

@@ -11,7 +11,7 @@ use ringfence::Error;
 const LONGEST: Duration = Duration::from_hours(7 * 24);
 /// The shortest: reports count in milliseconds.
 const SHORTEST: Duration = Duration::from_millis(1);
-/// The most that is kept of one stream, in bytes.
+/// The most that is kept of one stream, and the most that goes to its file, in bytes.
 const MOST_OUTPUT: u64 = 1 << 30;
 
 fn refused(field: &str, value: &OsStr, reason: &str, hint: &str) -> Error {
@@ -61,19 +61,31 @@ pub(crate) fn duration(field: &str, value: &OsStr) -> Result<Duration, Error> {
 /// # Errors
 /// [`Error::Input`] that names `field`, the option as it is spelt.
 pub(crate) fn size(field: &str, value: &OsStr) -> Result<usize, Error> {
-    let no = |reason| {
-        refused(
-            field,
-            value,
-            reason,
-            "give a number of bytes up to 1GiB, such as 64000, 256k or 1MiB",
-        )
-    };
-    match bytes(value).map_err(no)? {
-        Some(0) => Err(no("nothing would be kept")),
-        Some(bytes) if bytes <= MOST_OUTPUT => usize::try_from(bytes).map_err(|_| no("it is more than 1 GiB")),
-        _ => Err(no("it is more than 1 GiB")),
+    match size_or_none(field, value)? {
+        0 => Err(no_size(field, value, "nothing would be kept")),
+        bytes => usize::try_from(bytes).map_err(|_| no_size(field, value, "it is more than 1 GiB")),
     }
+}
+
+/// The same, and 0 as well.
+///
+/// # Errors
+/// [`Error::Input`] that names `field`, the option as it is spelt.
+pub(crate) fn size_or_none(field: &str, value: &OsStr) -> Result<u64, Error> {
+    let no = |reason| no_size(field, value, reason);
+    bytes(value)
+        .map_err(no)?
+        .filter(|bytes| *bytes <= MOST_OUTPUT)
+        .ok_or_else(|| no("it is more than 1 GiB"))
+}
+
+fn no_size(field: &str, value: &OsStr, reason: &str) -> Error {
+    refused(
+        field,
+        value,
+        reason,
+        "give a number of bytes up to 1GiB, such as 64000, 256k or 1MiB",
+    )
 }
 
 /// A number of bytes, plain or with a unit; absent when no number here is as large.
@@ -186,6 +198,13 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(size("--max-output", text.as_ref()).unwrap(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn no_bytes_at_all_can_be_asked_for_where_that_means_something() {
+        assert_eq!(size_or_none("--max-spill", "0".as_ref()).unwrap(), 0);
+        assert_eq!(size_or_none("--max-spill", "1g".as_ref()).unwrap(), 1 << 30);
+        reason(size_or_none("--max-spill", "1025m".as_ref()));
     }
 
     #[test]

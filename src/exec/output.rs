@@ -1,37 +1,56 @@
-//! What is kept of a stream: its end, exactly.
+//! What is kept of a stream: its end, exactly, and all of it in a file once the end is not all.
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use nix::errno::Errno;
 
+use super::ring::Ring;
+use super::spill::SpillFile;
 use crate::facts::CapturedStream;
 
-/// How much is read at a time: the capacity of a pipe, once a stream has shown that it is not short.
-const STEP: usize = 64 * 1024;
-const FIRST_STEP: usize = 4 * 1024;
 /// How much is read in one turn, so that a fast writer cannot keep deadlines from being looked at.
 const TURN: u64 = 1024 * 1024;
+/// How much is collected in memory before it is written to a file, in bytes.
+const BATCH: usize = 256 * 1024;
 
 /// A stream being read, of which the last `cap` bytes are kept.
 #[derive(Debug)]
 pub(super) struct Stream {
     fd: Option<OwnedFd>,
-    kept: Vec<u8>,
-    len: usize,
-    cap: usize,
-    total: u64,
+    ring: Ring,
+    cap: u64,
+    spill: SpillFile,
+}
+
+/// A part of a stream, for one of its readers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Delta {
+    /// The part, as text.
+    pub(super) text: String,
+    /// Where the next part begins, in bytes from the beginning of the stream.
+    pub(super) next: u64,
+    /// Whether bytes from the offset asked for on are no longer kept.
+    pub(super) lossy: bool,
+    /// Whether bytes that are no UTF-8 were replaced.
+    pub(super) lossy_utf8: bool,
+    /// Whether the part has a NUL byte, or more than 30 % of it is no UTF-8.
+    pub(super) binary: bool,
+    /// The file with the stream from its beginning, as soon as there is one.
+    pub(super) spill_path: Option<PathBuf>,
 }
 
 impl Stream {
-    /// Reads from `fd`, which must be non-blocking, and keeps the last `cap` bytes.
-    pub(super) fn new(fd: OwnedFd, cap: usize) -> Self {
+    /// Reads from `fd`, which must be non-blocking, and keeps the last `cap` bytes; `spill` gets the
+    /// whole stream if there are more.
+    pub(super) fn new(fd: OwnedFd, cap: usize, spill: SpillFile) -> Self {
+        let batch = if spill.wants().is_some() { BATCH } else { 0 };
         Self {
             fd: Some(fd),
-            kept: Vec::new(),
-            len: 0,
-            cap,
-            total: 0,
+            ring: Ring::new(cap.max(batch)),
+            cap: cap as u64,
+            spill,
         }
     }
 
@@ -45,111 +64,99 @@ impl Stream {
     /// # Errors
     /// The operating system's.
     pub(super) fn read_available(&mut self) -> io::Result<()> {
-        let before = self.total;
-        while let Some(fd) = &self.fd
-            && self.total < before + TURN
-        {
-            // Room for one step behind what must be kept; the buffer grows to its full size once.
-            let step = if self.total < FIRST_STEP as u64 {
-                FIRST_STEP
-            } else {
-                STEP
-            };
-            if self.kept.len() < self.len + step {
-                if self.len > self.cap {
-                    self.kept.copy_within(self.len - self.cap..self.len, 0);
-                    self.len = self.cap;
-                }
-                self.kept.resize(self.len + step, 0);
+        let until = self.ring.total() + TURN;
+        while self.ring.total() < until {
+            if self.ring.crowded(self.needed_from()) {
+                self.spill();
             }
-            match nix::unistd::read(fd, &mut self.kept[self.len..]) {
-                Ok(0) => self.fd = None,
-                Ok(n) => {
-                    self.len += n;
-                    self.total += n as u64;
-                }
-                Err(Errno::EAGAIN) => break,
-                Err(Errno::EINTR) => {}
+            let oldest = self.needed_from();
+            let Some(fd) = &self.fd else { break };
+            match self.ring.read(fd, oldest) {
+                Ok((0, _)) => self.fd = None,
+                // The pipe was empty just now: whatever comes next is waited for.
+                Ok((_, true)) | Err(Errno::EAGAIN) => break,
+                Ok(_) | Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno.into()),
             }
         }
         Ok(())
     }
 
-    /// The end of the stream as text that begins with a whole character.
-    pub(super) fn finish(self) -> CapturedStream {
-        let from = self.len.saturating_sub(self.cap);
-        let mut bytes = &self.kept[from..self.len];
-        let truncated = self.total > bytes.len() as u64;
-        if truncated {
+    /// Brings the file up to date, if more has come than is kept.
+    pub(super) fn spill(&mut self) {
+        if self.kept_from() > 0
+            && let Some(from) = self.spill.wants()
+        {
+            self.spill.write(self.ring.since(from));
+        }
+    }
+
+    /// The stream from `offset` on, as far as it is kept. Nothing is taken away: each reader goes on
+    /// where its last part ended.
+    ///
+    /// A part never begins or ends within a character: one whose last bytes have yet to come is
+    /// held back until they have, or the stream has ended.
+    pub(super) fn read_from(&self, offset: u64) -> Delta {
+        let (kept, total) = (self.kept_from(), self.ring.total());
+        let lossy = offset < kept;
+        let mut bytes = self.ring.since(offset.clamp(kept, total)).concat();
+        if lossy {
             // A character has at most three bytes after its first.
-            let partial = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
-            bytes = &bytes[partial..];
+            let cut = bytes.iter().take(3).take_while(|byte| **byte & 0xc0 == 0x80).count();
+            bytes.drain(..cut);
         }
-        let text = String::from_utf8_lossy(bytes);
+        let held = if self.fd.is_some() { unfinished(&bytes) } else { 0 };
+        bytes.truncate(bytes.len() - held);
+        let invalid: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+        Delta {
+            next: total - held as u64,
+            lossy,
+            lossy_utf8: invalid > 0,
+            binary: invalid * 10 > bytes.len() * 3 || bytes.contains(&0),
+            spill_path: self.spill.path(),
+            text: String::from_utf8(bytes)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        }
+    }
+
+    /// All that is to be said of the stream, which is read no further.
+    pub(super) fn finish(mut self) -> CapturedStream {
+        self.fd = None;
+        self.spill();
+        let all = self.read_from(0);
         CapturedStream {
-            lossy_utf8: matches!(text, std::borrow::Cow::Owned(_)),
-            text: text.into_owned(),
-            truncated,
-            bytes: self.total,
-            spill_path: None,
+            text: all.text,
+            truncated: all.lossy,
+            bytes: all.next,
+            spill_path: all.spill_path,
+            lossy_utf8: all.lossy_utf8,
+            binary: all.binary,
+            spill: all.lossy.then(|| self.spill.account()),
         }
+    }
+
+    /// Where the part that is kept begins.
+    fn kept_from(&self) -> u64 {
+        self.ring.total().saturating_sub(self.cap)
+    }
+
+    /// From where on no byte may be overwritten: it is kept, or has yet to be written to the file.
+    fn needed_from(&self) -> u64 {
+        self.spill.wants().unwrap_or(u64::MAX).min(self.kept_from())
+    }
+}
+
+/// How many bytes at the end begin a character and could still become one: at most three.
+fn unfinished(bytes: &[u8]) -> usize {
+    let tail = &bytes[bytes.len().saturating_sub(3)..];
+    let Some(at) = tail.iter().rposition(|byte| *byte & 0xc0 != 0x80) else {
+        return 0;
+    };
+    match std::str::from_utf8(&tail[at..]) {
+        Err(error) if error.error_len().is_none() => tail.len() - at,
+        _ => 0,
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use nix::fcntl::OFlag;
-
-    /// What is kept of `chunks`, written and read one after another.
-    fn kept(cap: usize, chunks: &[&[u8]]) -> CapturedStream {
-        let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
-        let mut stream = Stream::new(read, cap);
-        for chunk in chunks {
-            for piece in chunk.chunks(4096) {
-                nix::unistd::write(&write, piece).unwrap();
-                stream.read_available().unwrap();
-            }
-        }
-        drop(write);
-        stream.read_available().unwrap();
-        assert!(stream.fd().is_none(), "the end was seen");
-        stream.finish()
-    }
-
-    #[test]
-    fn exactly_the_cap_is_not_truncated() {
-        let stream = kept(5, &[b"abc", b"de"]);
-        assert_eq!(
-            (stream.text.as_str(), stream.truncated, stream.bytes),
-            ("abcde", false, 5)
-        );
-    }
-
-    #[test]
-    fn the_last_bytes_are_kept_however_they_came() {
-        let long: Vec<u8> = (0..300_000_u32).map(|i| b'a' + u8::try_from(i % 26).unwrap()).collect();
-        for chunks in [vec![long.as_slice()], long.chunks(7).collect()] {
-            let stream = kept(1000, &chunks);
-            assert_eq!(stream.text.as_bytes(), &long[long.len() - 1000..]);
-            assert!(stream.truncated);
-            assert_eq!(stream.bytes, 300_000);
-        }
-    }
-
-    #[test]
-    fn a_character_is_never_split_at_the_cut() {
-        let stream = kept(4, &["aa€b".as_bytes()]);
-        assert_eq!((stream.text.as_str(), stream.lossy_utf8), ("€b", false));
-        let stream = kept(3, &["aa€b".as_bytes()]);
-        assert_eq!((stream.text.as_str(), stream.lossy_utf8), ("b", false));
-    }
-
-    #[test]
-    fn bytes_that_are_no_text_lose_nothing_else() {
-        let stream = kept(100, &[b"a\xff\xfe\0b"]);
-        assert!(stream.text.starts_with('a') && stream.text.ends_with('b'));
-        assert!(stream.lossy_utf8 && !stream.truncated);
-    }
-}
+mod tests;

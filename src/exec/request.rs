@@ -11,6 +11,8 @@ use super::limits::Resource;
 
 /// How many bytes of each captured stream are kept, unless asked otherwise.
 pub const DEFAULT_MAX_OUTPUT: usize = 64_000;
+/// How many bytes the spill file of each captured stream may have, unless asked otherwise.
+pub const DEFAULT_MAX_SPILL: u64 = 64 << 20;
 /// The deadline of a captured run, unless asked otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 /// The longest deadline of a captured run.
@@ -25,11 +27,37 @@ pub const MAX_COMMAND: usize = 64 * 1024 * 1024;
 pub enum Capture {
     /// It is read; the command has a session of its own and no terminal.
     Captured {
-        /// How many bytes of the end of each stream are kept.
-        max_output: usize,
+        /// How many bytes of the end of standard output are kept.
+        max_stdout: usize,
+        /// The same for standard error.
+        max_stderr: usize,
+        /// How many bytes a file may have that a stream is written to once more has come than is
+        /// kept; 0 for no such file.
+        max_spill: u64,
+        /// Whether both streams are read as one, in the order in which they are written, and
+        /// reported as standard output.
+        merge: bool,
     },
     /// It goes where the caller's goes; the command shares the caller's session and terminal.
     Passthrough,
+}
+
+impl Capture {
+    /// Both streams apart, with [`DEFAULT_MAX_OUTPUT`] and [`DEFAULT_MAX_SPILL`].
+    #[must_use]
+    pub const fn captured() -> Self {
+        Self::Captured {
+            max_stdout: DEFAULT_MAX_OUTPUT,
+            max_stderr: DEFAULT_MAX_OUTPUT,
+            max_spill: DEFAULT_MAX_SPILL,
+            merge: false,
+        }
+    }
+
+    /// Whether both streams are read as one.
+    pub(super) const fn merges(self) -> bool {
+        matches!(self, Self::Captured { merge: true, .. })
+    }
 }
 
 /// What the command reads on standard input.
@@ -116,9 +144,7 @@ impl ExecRequest {
             policy,
             workdir: None,
             env: Vec::new(),
-            capture: Capture::Captured {
-                max_output: DEFAULT_MAX_OUTPUT,
-            },
+            capture: Capture::captured(),
             input: Input::Default,
             timeout: None,
             grace: None,

@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::sync::Arc;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use ringfence_backend::{ChildStdio, ExecImage, Launch, LaunchError, Launched, PrepareError, Session, launch};
@@ -13,6 +14,7 @@ use super::input::{Pump, Source as InputSource};
 use super::output::Stream;
 use super::request::{Capture, Input};
 use super::spec::ExecSpec;
+use super::spill::{Place, SpillFile};
 use super::stdio::Source;
 use crate::error::Error;
 use crate::evidence::{KernelLog, Supervisor};
@@ -67,8 +69,9 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
     let workdir = CString::new(spec.workdir().as_os_str().as_bytes()).map_err(io::Error::from)?;
     let mut ours: [Option<OwnedFd>; 3] = [None, None, None];
     let mut theirs: [Option<OwnedFd>; 3] = [None, None, None];
+    let merged = spec.capture().merges();
     for (number, (source, _)) in spec.streams().iter().enumerate() {
-        if matches!(source, Source::Pipe) {
+        if matches!(source, Source::Pipe) && !(merged && number == 2) {
             let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from)?;
             let (mine, command) = if number == 0 { (write, read) } else { (read, write) };
             // Only our end is non-blocking: the command's may be shared with its children.
@@ -77,7 +80,8 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
             theirs[number] = Some(command);
         }
     }
-    let child_end = |number: usize| match (&spec.streams()[number].0, &theirs[number]) {
+    let pipe_of = |number: usize| &theirs[if merged && number == 2 { 1 } else { number }];
+    let child_end = |number: usize| match (&spec.streams()[number].0, pipe_of(number)) {
         (Source::Device(device), _) => ChildStdio::Device {
             path: &device.path,
             flags: device.flags,
@@ -113,19 +117,39 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         log.follow(command);
     }
     let [stdin, stdout, stderr] = ours;
-    let cap = match spec.capture() {
-        Capture::Captured { max_output } => max_output,
-        Capture::Passthrough => 0,
-    };
+    let [stdout, stderr] = kept(selection, spec, [stdout, stderr]);
     Ok(Spawned {
         process,
         watching: supervisor.is_some(),
         supervisor,
         log,
         stdin: input.zip(stdin).map(|(source, sink)| Pump::new(source, sink)),
-        stdout: stdout.map(|fd| Stream::new(fd, cap)),
-        stderr: stderr.map(|fd| Stream::new(fd, cap)),
+        stdout,
+        stderr,
     })
+}
+
+/// The streams that are read, each with its limit and the file for what is beyond it.
+fn kept(selection: &Selection, spec: &ExecSpec, pipes: [Option<OwnedFd>; 2]) -> [Option<Stream>; 2] {
+    let Capture::Captured {
+        max_stdout,
+        max_stderr,
+        max_spill,
+        ..
+    } = spec.capture()
+    else {
+        return [None, None];
+    };
+    let place = Arc::new(Place::new(selection.state_dir(), spec.policy(), spec.run_id()));
+    let [stdout, stderr] = pipes;
+    let stream = |fd: Option<OwnedFd>, name, cap| {
+        let spill = SpillFile::new(Arc::clone(&place), name, max_spill);
+        fd.map(|fd| Stream::new(fd, cap, spill))
+    };
+    [
+        stream(stdout, "stdout", max_stdout),
+        stream(stderr, "stderr", max_stderr),
+    ]
 }
 
 fn input_source(input: &Input) -> Result<Option<InputSource>, SpawnError> {

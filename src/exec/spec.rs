@@ -172,7 +172,7 @@ pub(super) fn resolve(
     check_argv(&request.argv)?;
     let child_limits = limits::resolve(&request.limits)?;
     let (timeout, grace) = times(&request)?;
-    if let Capture::Captured { max_output: 0 } = request.capture {
+    if let Capture::Captured { max_stdout: 0, .. } | Capture::Captured { max_stderr: 0, .. } = request.capture {
         return Err(Error::input(
             "--max-output",
             "0",

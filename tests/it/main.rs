@@ -21,6 +21,7 @@ mod library;
 mod limits;
 mod long_commands;
 mod modes;
+mod output;
 mod passthrough;
 mod privilege;
 mod runner;
