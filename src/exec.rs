@@ -1,5 +1,6 @@
 //! Running one command: resolve, start, wait, stop, report.
 
+pub mod background;
 pub mod env;
 mod input;
 pub mod limits;
@@ -17,6 +18,7 @@ mod spill;
 mod stdio;
 mod stop;
 mod tree;
+mod turn;
 mod wait;
 
 use std::path::PathBuf;
@@ -26,6 +28,7 @@ use std::time::Instant;
 use ringfence_backend::{Effect, Enforcement, LaunchError, SandboxMode, status::Stage};
 
 pub use long::LongCommand;
+pub use output::Part;
 pub use request::{
     Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input,
     MAX_COMMAND, MAX_TIMEOUT, new_run_id,
@@ -35,16 +38,18 @@ pub use stop::Abort;
 
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
-use crate::facts::{CapturedStream, Containment, Denial, Loosening, RunReport, SandboxFacts, Survivors};
+use crate::facts::{CapturedStream, Containment, Denial, Limit, Loosening, RunReport, SandboxFacts, Survivors};
 use crate::selection::Selection;
 use managed::ManagedEnv;
 use spawn::Spawned;
+use wait::Ends;
 
 /// Runs commands. Holds backends and no policy: the policy rides each request.
 #[derive(Clone, Debug)]
 pub struct Runner {
     selection: Arc<Selection>,
     managed_env: Arc<ManagedEnv>,
+    live: Arc<background::Live>,
 }
 
 impl Runner {
@@ -60,6 +65,7 @@ impl Runner {
         Self {
             selection: Arc::new(selection),
             managed_env: Arc::default(),
+            live: Arc::default(),
         }
     }
 
@@ -115,14 +121,30 @@ impl Runner {
         abort: &Abort,
         tell: &mut dyn FnMut(Event<'_>),
     ) -> Result<RunReport, Error> {
-        if abort.requests() > 0 {
+        let ends = Ends {
+            abort,
+            lifetime: spec.timeout(),
+            idle: None,
+            output: None,
+        };
+        self.run_until(spec, &ends, Instant::now(), tell, &mut |_| {})
+    }
+
+    /// Runs a command until it ends or is ended; `show` sees it as soon as it runs.
+    fn run_until(
+        &self,
+        mut spec: ExecSpec,
+        ends: &Ends<'_>,
+        started: Instant,
+        tell: &mut dyn FnMut(Event<'_>),
+        show: &mut dyn FnMut(&Spawned),
+    ) -> Result<RunReport, Error> {
+        if ends.abort.requests() > 0 {
             return Err(Error::Host {
                 doing: "the run was aborted before it started",
                 source: std::io::ErrorKind::Interrupted.into(),
             });
         }
-        let mut spec = spec;
-        let started = Instant::now();
         let spawned = match spawn::spawn(&self.selection, &spec) {
             Err(error) if self.disproved(&spec, &error) => {
                 spec.plan_again(&self.selection)?;
@@ -131,8 +153,9 @@ impl Runner {
             other => other,
         };
         let spawned = spawned.map_err(|error| refusal::of(&spec, error))?;
+        show(&spawned);
         tell(Event::Started(&spec));
-        report(&spec, spawned, started, abort, tell)
+        report(&spec, spawned, started, ends, tell)
     }
 
     /// Runs a command to its end; dropping the future aborts it.
@@ -189,7 +212,7 @@ fn report(
     spec: &ExecSpec,
     spawned: Spawned,
     started: Instant,
-    abort: &Abort,
+    ends: &Ends<'_>,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<RunReport, Error> {
     let loosening = Loosening {
@@ -201,7 +224,7 @@ fn report(
         ringfence_backend::Containment::PidNamespace => Containment::PidNamespace,
         ringfence_backend::Containment::Subreaper => Containment::Subreaper,
     };
-    let ended = wait::wait(spawned, spec, abort, &mut denied).map_err(|source| Error::Lost { source })?;
+    let ended = wait::wait(spawned, spec.grace(), ends, &mut denied).map_err(|source| Error::Lost { source })?;
     let confined = spec.policy().mode().confines();
     let mut enforcement = spec.plan().enforcement.clone();
     let filtered = spec.policy().mode() == SandboxMode::ReadOnly;
@@ -244,7 +267,12 @@ fn report(
         exit: ended.exit,
         timed_out: ended.cause == Some(stop::Cause::Deadline),
         aborted: ended.cause == Some(stop::Cause::Abort),
-        timeout_ms: spec.timeout().map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
+        limit: match ended.cause {
+            Some(stop::Cause::Idle) => Some(Limit::Idle),
+            Some(stop::Cause::Output) => Some(Limit::Output),
+            _ => None,
+        },
+        timeout_ms: ends.lifetime.map(|t| u64::try_from(t.as_millis()).unwrap_or(u64::MAX)),
         duration_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
         stdout: ended.stdout,
         stderr: ended.stderr.or_else(|| merged.then(CapturedStream::default)),

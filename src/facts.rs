@@ -43,6 +43,8 @@ pub struct RunReport {
     pub timed_out: bool,
     /// Whether the caller ended the run while the command still ran.
     pub aborted: bool,
+    /// The limit by which a run in the background was ended, other than its lifetime.
+    pub limit: Option<Limit>,
     /// The deadline in force, in milliseconds.
     pub timeout_ms: Option<u64>,
     /// From the start of the command to the report, in milliseconds.
@@ -55,6 +57,16 @@ pub struct RunReport {
     pub merged: bool,
     /// What confinement did.
     pub sandbox: SandboxFacts,
+}
+
+/// A limit of a run in the background.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Limit {
+    /// It said nothing for too long.
+    Idle,
+    /// It said too much.
+    Output,
 }
 
 /// How the command ended.
@@ -263,6 +275,9 @@ impl Serialize for RunReport {
         map.serialize_entry("signal", &self.exit.signal())?;
         map.serialize_entry("timedOut", &self.timed_out)?;
         map.serialize_entry("aborted", &self.aborted)?;
+        if let Some(limit) = &self.limit {
+            map.serialize_entry("limit", limit)?;
+        }
         map.serialize_entry("timeoutMs", &self.timeout_ms)?;
         map.serialize_entry("durationMs", &self.duration_ms)?;
         if let (Some(stdout), Some(stderr)) = (&self.stdout, &self.stderr) {

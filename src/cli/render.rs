@@ -302,6 +302,7 @@ pub(crate) mod tests {
             exit: Exit::Code(0),
             timed_out: false,
             aborted: false,
+            limit: None,
             timeout_ms: None,
             duration_ms: 1,
             stdout: None,

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
 
@@ -18,27 +19,42 @@ const BATCH: usize = 256 * 1024;
 /// A stream being read, of which the last `cap` bytes are kept.
 #[derive(Debug)]
 pub(super) struct Stream {
-    fd: Option<OwnedFd>,
+    fd: Option<Arc<OwnedFd>>,
     ring: Ring,
     cap: u64,
     spill: SpillFile,
 }
 
+/// A stream that somebody else may look at while it is read.
+#[derive(Clone, Debug)]
+pub(super) struct SharedStream(Arc<Mutex<Stream>>);
+
+impl SharedStream {
+    pub(super) fn new(stream: Stream) -> Self {
+        Self(Arc::new(Mutex::new(stream)))
+    }
+
+    /// The stream, for a moment. What it holds is whole whatever happened to others who held it.
+    pub(super) fn lock(&self) -> MutexGuard<'_, Stream> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A part of a stream, for one of its readers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Delta {
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Part {
     /// The part, as text.
-    pub(super) text: String,
+    pub text: String,
     /// Where the next part begins, in bytes from the beginning of the stream.
-    pub(super) next: u64,
+    pub next: u64,
     /// Whether bytes from the offset asked for on are no longer kept.
-    pub(super) lossy: bool,
+    pub lossy: bool,
     /// Whether bytes that are no UTF-8 were replaced.
-    pub(super) lossy_utf8: bool,
+    pub lossy_utf8: bool,
     /// Whether the part has a NUL byte, or more than 30 % of it is no UTF-8.
-    pub(super) binary: bool,
+    pub binary: bool,
     /// The file with the stream from its beginning, as soon as there is one.
-    pub(super) spill_path: Option<PathBuf>,
+    pub spill_path: Option<PathBuf>,
 }
 
 impl Stream {
@@ -47,7 +63,7 @@ impl Stream {
     pub(super) fn new(fd: OwnedFd, cap: usize, spill: SpillFile) -> Self {
         let batch = if spill.wants().is_some() { BATCH } else { 0 };
         Self {
-            fd: Some(fd),
+            fd: Some(Arc::new(fd)),
             ring: Ring::new(cap.max(batch)),
             cap: cap as u64,
             spill,
@@ -55,8 +71,13 @@ impl Stream {
     }
 
     /// The descriptor to wait for, until the stream has ended.
-    pub(super) const fn fd(&self) -> Option<&OwnedFd> {
-        self.fd.as_ref()
+    pub(super) fn fd(&self) -> Option<Arc<OwnedFd>> {
+        self.fd.clone()
+    }
+
+    /// How many bytes came in all.
+    pub(super) const fn total(&self) -> u64 {
+        self.ring.total()
     }
 
     /// Reads what is there, up to a turn's worth.
@@ -96,7 +117,7 @@ impl Stream {
     ///
     /// A part never begins or ends within a character: one whose last bytes have yet to come is
     /// held back until they have, or the stream has ended.
-    pub(super) fn read_from(&self, offset: u64) -> Delta {
+    pub(super) fn read_from(&self, offset: u64) -> Part {
         let (kept, total) = (self.kept_from(), self.ring.total());
         let lossy = offset < kept;
         let mut bytes = self.ring.since(offset.clamp(kept, total)).concat();
@@ -108,7 +129,7 @@ impl Stream {
         let held = if self.fd.is_some() { unfinished(&bytes) } else { 0 };
         bytes.truncate(bytes.len() - held);
         let invalid: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
-        Delta {
+        Part {
             next: total - held as u64,
             lossy,
             lossy_utf8: invalid > 0,
@@ -120,7 +141,7 @@ impl Stream {
     }
 
     /// All that is to be said of the stream, which is read no further.
-    pub(super) fn finish(mut self) -> CapturedStream {
+    pub(super) fn finish(&mut self) -> CapturedStream {
         self.fd = None;
         self.spill();
         let all = self.read_from(0);

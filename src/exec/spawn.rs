@@ -11,7 +11,7 @@ use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use ringfence_backend::{ChildStdio, ExecImage, Launch, LaunchError, Launched, PrepareError, Session, launch};
 
 use super::input::{Pump, Source as InputSource};
-use super::output::Stream;
+use super::output::{SharedStream, Stream};
 use super::request::{Capture, Input};
 use super::spec::ExecSpec;
 use super::spill::{Place, SpillFile};
@@ -25,13 +25,20 @@ use crate::selection::Selection;
 pub(super) struct Spawned {
     pub(super) process: Launched,
     pub(super) stdin: Option<Pump>,
-    pub(super) stdout: Option<Stream>,
-    pub(super) stderr: Option<Stream>,
+    pub(super) stdout: Option<SharedStream>,
+    pub(super) stderr: Option<SharedStream>,
     pub(super) supervisor: Option<Supervisor>,
     /// What serves when somebody else watches the command, or why it cannot.
     pub(super) log: Option<Result<KernelLog, String>>,
     /// Whether processes are left that the supervisor could hear of.
     pub(super) watching: bool,
+}
+
+impl Spawned {
+    /// The streams that are captured.
+    pub(super) fn streams(&self) -> impl Iterator<Item = &SharedStream> {
+        [&self.stdout, &self.stderr].into_iter().flatten()
+    }
 }
 
 /// Why no command was started.
@@ -130,7 +137,7 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
 }
 
 /// The streams that are read, each with its limit and the file for what is beyond it.
-fn kept(selection: &Selection, spec: &ExecSpec, pipes: [Option<OwnedFd>; 2]) -> [Option<Stream>; 2] {
+fn kept(selection: &Selection, spec: &ExecSpec, pipes: [Option<OwnedFd>; 2]) -> [Option<SharedStream>; 2] {
     let Capture::Captured {
         max_stdout,
         max_stderr,
@@ -144,7 +151,7 @@ fn kept(selection: &Selection, spec: &ExecSpec, pipes: [Option<OwnedFd>; 2]) -> 
     let [stdout, stderr] = pipes;
     let stream = |fd: Option<OwnedFd>, name, cap| {
         let spill = SpillFile::new(Arc::clone(&place), name, max_spill);
-        fd.map(|fd| Stream::new(fd, cap, spill))
+        fd.map(|fd| SharedStream::new(Stream::new(fd, cap, spill)))
     };
     [
         stream(stdout, "stdout", max_stdout),

@@ -21,6 +21,10 @@ pub(super) enum Cause {
     Deadline,
     /// The caller asked.
     Abort,
+    /// It said nothing for too long.
+    Idle,
+    /// It said too much.
+    Output,
 }
 
 /// The caller's means of ending a run. The first request asks every process of the run to end, and

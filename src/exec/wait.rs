@@ -5,14 +5,13 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signal::Signal;
 use ringfence_backend::descriptor::End;
 
-use super::input::Wants;
 use super::spawn::Spawned;
-use super::spec::ExecSpec;
 use super::stop::{Abort, Cause, Stop};
+use super::turn::{turn, until};
 use crate::evidence::{KernelLog, Supervisor};
 use crate::facts::{CapturedStream, Denial, Exit, Observed};
 
@@ -44,11 +43,11 @@ pub(super) struct Ended {
 /// The operating system's, when the command can no longer be watched; the run is then ended.
 pub(super) fn wait(
     mut spawned: Spawned,
-    spec: &ExecSpec,
-    abort: &Abort,
+    grace: Duration,
+    ends: &Ends<'_>,
     tell: &mut dyn FnMut(&Denial),
 ) -> io::Result<Ended> {
-    let course = watch(&mut spawned, spec, abort, tell)?;
+    let course = watch(&mut spawned, grace, ends, tell)?;
     let logged = spawned.log.map(|log| log.and_then(KernelLog::finish));
     if let Some(Ok(observed)) = &logged {
         observed.denials.iter().for_each(tell);
@@ -57,11 +56,48 @@ pub(super) fn wait(
         exit: course.exit,
         cause: course.cause,
         survivors: course.survivors,
-        stdout: spawned.stdout.map(super::output::Stream::finish),
-        stderr: spawned.stderr.map(super::output::Stream::finish),
+        stdout: spawned.stdout.map(|stream| stream.lock().finish()),
+        stderr: spawned.stderr.map(|stream| stream.lock().finish()),
         observed: spawned.supervisor.map(Supervisor::finish),
         logged,
     })
+}
+
+/// What ends a run that does not end by itself.
+#[derive(Debug)]
+pub(super) struct Ends<'a> {
+    /// The caller's request.
+    pub(super) abort: &'a Abort,
+    /// How long it may run.
+    pub(super) lifetime: Option<Duration>,
+    /// How long it may say nothing.
+    pub(super) idle: Option<Duration>,
+    /// How many bytes it may say.
+    pub(super) output: Option<u64>,
+}
+
+impl Ends<'_> {
+    /// When the next of them is reached if nothing happens.
+    fn due(&self, started: Instant, last_output: Instant) -> Option<Instant> {
+        // What lies further away than a clock can tell is never reached.
+        let lifetime = self.lifetime.and_then(|lifetime| started.checked_add(lifetime));
+        let idle = self.idle.and_then(|idle| last_output.checked_add(idle));
+        lifetime.into_iter().chain(idle).min()
+    }
+
+    /// The first of them that is reached now.
+    fn reached(&self, started: Instant, last_output: Instant, spawned: &Spawned) -> Option<Cause> {
+        let said = || spawned.streams().map(|stream| stream.lock().total()).sum::<u64>();
+        if self.lifetime.is_some_and(|lifetime| started.elapsed() >= lifetime) {
+            Some(Cause::Deadline)
+        } else if self.output.is_some_and(|most| said() > most) {
+            Some(Cause::Output)
+        } else if self.idle.is_some_and(|idle| last_output.elapsed() >= idle) {
+            Some(Cause::Idle)
+        } else {
+            None
+        }
+    }
 }
 
 /// How a run went.
@@ -71,11 +107,15 @@ struct Course {
     survivors: Option<u32>,
 }
 
-fn watch(spawned: &mut Spawned, spec: &ExecSpec, abort: &Abort, tell: &mut dyn FnMut(&Denial)) -> io::Result<Course> {
-    let deadline = spec.timeout().map(|timeout| Instant::now() + timeout);
+fn watch(spawned: &mut Spawned, grace: Duration, ends: &Ends<'_>, tell: &mut dyn FnMut(&Denial)) -> io::Result<Course> {
+    let abort = ends.abort;
+    let started = Instant::now();
+    let mut last_output = started;
     let mut stop: Option<Stop> = None;
     let (exit, mut gone) = loop {
-        let due = stop.as_ref().map_or(deadline, |stop| Some(stop.due(DYING)));
+        let due = stop
+            .as_ref()
+            .map_or_else(|| ends.due(started, last_output), |stop| Some(stop.due(DYING)));
         let ready = turn(spawned, due, Some(abort), tell)?;
         // The end of the command is looked at first: what had ended was neither late nor aborted.
         match spawned.process.ended() {
@@ -84,6 +124,9 @@ fn watch(spawned: &mut Spawned, spec: &ExecSpec, abort: &Abort, tell: &mut dyn F
             // The reaper was killed, by nobody of the run, and the kernel killed the command with it.
             None if ready.gone => break (Exit::Signal(Signal::SIGKILL as i32), true),
             None => {}
+        }
+        if ready.spoke {
+            last_output = Instant::now();
         }
         let requests = if ready.aborted { abort.requests() } else { 0 };
         match &mut stop {
@@ -95,14 +138,14 @@ fn watch(spawned: &mut Spawned, spec: &ExecSpec, abort: &Abort, tell: &mut dyn F
                 }
             }
             None if requests > 0 => {
-                let mut begun = Stop::begin(Cause::Abort, spec.grace(), &spawned.process);
+                let mut begun = Stop::begin(Cause::Abort, grace, &spawned.process);
                 begun.advance(requests > 1, &spawned.process);
                 stop = Some(begun);
             }
-            None if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                stop = Some(Stop::begin(Cause::Deadline, spec.grace(), &spawned.process));
+            None => {
+                let cause = ends.reached(started, last_output, spawned);
+                stop = cause.map(|cause| Stop::begin(cause, grace, &spawned.process));
             }
-            None => {}
         }
     };
     // Whoever is left of the run is being killed by now.
@@ -119,153 +162,16 @@ fn watch(spawned: &mut Spawned, spec: &ExecSpec, abort: &Abort, tell: &mut dyn F
     })
 }
 
-struct Ready {
-    /// Whether no process of the run is left.
-    gone: bool,
-    aborted: bool,
-}
-
-/// The most descriptors a run waits for.
-const MOST: usize = 8;
-
-/// What a descriptor in the poll set stands for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Event {
-    Gone,
-    Ended,
-    Abort,
-    Output,
-    Call,
-    NobodyCalls,
-    Record,
-    Input,
-    InputClosed,
-}
-
-/// Waits for the next event, at most until `due`, moves the bytes that can be moved, and answers
-/// the calls that wait.
-fn turn(
-    spawned: &mut Spawned,
-    due: Option<Instant>,
-    abort: Option<&Abort>,
-    tell: &mut dyn FnMut(&Denial),
-) -> io::Result<Ready> {
-    let stdin = io::stdin();
-    let happened = next_events(spawned, due, abort, &stdin)?;
-    let has = |event| happened.contains(&event);
-    if has(Event::Call)
-        && let Some(supervisor) = &mut spawned.supervisor
-    {
-        supervisor.serve(tell);
-    }
-    if has(Event::NobodyCalls) {
-        spawned.watching = false;
-    }
-    if has(Event::Record)
-        && let Some(Ok(log)) = &mut spawned.log
-    {
-        log.read();
-    }
-    if has(Event::Output) {
-        for stream in [&mut spawned.stdout, &mut spawned.stderr].into_iter().flatten() {
-            stream.read_available()?;
-        }
-    }
-    let spent = has(Event::Input) && !spawned.stdin.as_mut().is_some_and(|pump| pump.turn(&stdin));
-    if spent || has(Event::InputClosed) {
-        spawned.stdin = None;
-    }
-    Ok(Ready {
-        gone: has(Event::Gone),
-        aborted: has(Event::Abort),
-    })
-}
-
-fn next_events(
-    spawned: &Spawned,
-    due: Option<Instant>,
-    abort: Option<&Abort>,
-    stdin: &io::Stdin,
-) -> io::Result<Vec<Event>> {
-    let readable = PollFlags::POLLIN;
-    let (mut events, mut fds) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
-    let mut add = |event, fd, wanted| {
-        events.push(event);
-        fds.push(PollFd::new(fd, wanted));
-    };
-    add(Event::Gone, spawned.process.fd(), readable);
-    if abort.is_some() {
-        add(Event::Ended, spawned.process.notice(), readable);
-    }
-    if let Some(abort) = abort {
-        add(Event::Abort, abort.as_fd(), readable);
-    }
-    for fd in [&spawned.stdout, &spawned.stderr]
-        .into_iter()
-        .flatten()
-        .filter_map(|stream| stream.fd())
-    {
-        add(Event::Output, fd.as_fd(), readable);
-    }
-    if let Some(supervisor) = &spawned.supervisor
-        && spawned.watching
-    {
-        add(Event::Call, supervisor.fd(), readable);
-    }
-    if let Some(Ok(log)) = &spawned.log {
-        add(Event::Record, log.fd(), readable);
-    }
-    if let Some(pump) = &spawned.stdin {
-        match pump.wants(stdin) {
-            Wants::Sink(sink) => add(Event::Input, sink, PollFlags::POLLOUT),
-            Wants::Source(source) => {
-                add(Event::Input, source, readable);
-                // Without events asked for, only the error of a closed reader is reported.
-                add(Event::InputClosed, pump.sink(), PollFlags::empty());
-            }
-        }
-    }
-    match poll(&mut fds, until(due)) {
-        Ok(_) | Err(Errno::EINTR) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    events.iter_mut().zip(&fds).for_each(|(event, fd)| {
-        let got = fd.revents().unwrap_or(PollFlags::empty());
-        // Closed rather than readable: no process of the run is left.
-        if *event == Event::Call && !got.is_empty() && !got.contains(readable) {
-            *event = Event::NobodyCalls;
-        }
-    });
-    let mut happened = fds.iter().map(|fd| fd.any().unwrap_or(false));
-    events.retain(|_| happened.next().unwrap_or(false));
-    Ok(events)
-}
-
-/// A poll(2) timeout, rounded up so that a deadline has passed when it fires.
-fn until(due: Option<Instant>) -> PollTimeout {
-    let Some(due) = due else { return PollTimeout::NONE };
-    let left = due.saturating_duration_since(Instant::now());
-    let millis = left.as_nanos().div_ceil(1_000_000);
-    i32::try_from(millis)
-        .ok()
-        .and_then(|ms| PollTimeout::try_from(ms).ok())
-        .unwrap_or(PollTimeout::MAX)
-}
-
 /// Reads what the run left in its pipes. It is there already, unless somebody outside was handed
 /// their ends: they get a short while.
 fn drain(spawned: &mut Spawned) -> io::Result<()> {
     spawned.stdin = None;
     let over = Instant::now() + OTHERS;
     loop {
-        for stream in [&mut spawned.stdout, &mut spawned.stderr].into_iter().flatten() {
-            stream.read_available()?;
+        for stream in spawned.streams() {
+            stream.lock().read_available()?;
         }
-        let open: Vec<_> = [&spawned.stdout, &spawned.stderr]
-            .into_iter()
-            .flatten()
-            .filter_map(|s| s.fd())
-            .collect();
+        let open: Vec<_> = spawned.streams().filter_map(|stream| stream.lock().fd()).collect();
         if open.is_empty() {
             return Ok(());
         }

@@ -120,26 +120,10 @@ impl LandlockBoundary {
                     });
                 }
                 PlanStep::Seccomp {
-                    observe: Observe::No, ..
-                } => {
-                    boundary.filters.push(filter::base(parent).map_err(too_long)?);
-                }
-                PlanStep::Seccomp {
                     observe,
                     cookie,
                     metadata,
-                } => {
-                    let instead = match observe {
-                        Observe::Required => None,
-                        _ => Some(vec![filter::base(parent).map_err(too_long)?]),
-                    };
-                    let program = filter::observing(parent, *cookie).map_err(too_long)?;
-                    boundary.observed = Some(Observed {
-                        program,
-                        metadata: *metadata,
-                        instead,
-                    });
-                }
+                } => boundary.filter(*observe, *cookie, *metadata, parent)?,
                 PlanStep::SeccompMetadata => {
                     let program = filter::metadata().map_err(|e| unbuilt(&e))?;
                     match &mut boundary.observed {
@@ -170,6 +154,27 @@ impl LandlockBoundary {
             });
         }
         Ok(boundary)
+    }
+
+    /// Prepares the filter of every run, and the one that notifies.
+    fn filter(
+        &mut self,
+        observe: Observe,
+        cookie: Option<u64>,
+        metadata: bool,
+        parent: u32,
+    ) -> Result<(), PrepareError> {
+        let base = filter::base(parent).map_err(too_long)?;
+        if observe == Observe::No {
+            self.filters.push(base);
+            return Ok(());
+        }
+        self.observed = Some(Observed {
+            program: filter::observing(parent, cookie).map_err(too_long)?,
+            metadata,
+            instead: (observe != Observe::Required).then(|| vec![base]),
+        });
+        Ok(())
     }
 
     /// Takes the trees as they are, makes everything read-only, and puts the trees back.

@@ -133,7 +133,7 @@ fn a_long_stream_takes_no_more_memory_than_its_limit_and_a_step() {
 }
 
 /// What is said of a stream of which everything is known.
-fn model(bytes: &[u8], cap: usize, offset: usize, ended: bool) -> Delta {
+fn model(bytes: &[u8], cap: usize, offset: usize, ended: bool) -> Part {
     let window = bytes.len().saturating_sub(cap);
     let lossy = offset < window;
     let mut part = &bytes[offset.max(window)..];
@@ -146,7 +146,7 @@ fn model(bytes: &[u8], cap: usize, offset: usize, ended: bool) -> Delta {
     let held = if begun && !ended { last.len() } else { 0 };
     let part = &part[..part.len() - held];
     let invalid: usize = part.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
-    Delta {
+    Part {
         text: String::from_utf8_lossy(part).into_owned(),
         next: (bytes.len() - held) as u64,
         lossy,

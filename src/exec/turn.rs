@@ -1,0 +1,148 @@
+//! One turn of waiting for a run: what has happened, in one poll(2), and what is done about it.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::input::Wants;
+use super::spawn::Spawned;
+use super::stop::Abort;
+use crate::facts::Denial;
+
+/// What a turn has shown.
+pub(super) struct Ready {
+    /// Whether no process of the run is left.
+    pub(super) gone: bool,
+    /// Whether the end of the run may have been asked for.
+    pub(super) aborted: bool,
+    /// Whether there was output.
+    pub(super) spoke: bool,
+}
+
+/// The most descriptors a run waits for.
+const MOST: usize = 8;
+
+/// What a descriptor in the poll set stands for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Gone,
+    Ended,
+    Abort,
+    Output,
+    Call,
+    NobodyCalls,
+    Record,
+    Input,
+    InputClosed,
+}
+
+/// Waits for the next event, at most until `due`, moves the bytes that can be moved, and answers
+/// the calls that wait.
+pub(super) fn turn(
+    spawned: &mut Spawned,
+    due: Option<Instant>,
+    abort: Option<&Abort>,
+    tell: &mut dyn FnMut(&Denial),
+) -> io::Result<Ready> {
+    let stdin = io::stdin();
+    let happened = next_events(spawned, due, abort, &stdin)?;
+    let has = |event| happened.contains(&event);
+    if has(Event::Call)
+        && let Some(supervisor) = &mut spawned.supervisor
+    {
+        supervisor.serve(tell);
+    }
+    if has(Event::NobodyCalls) {
+        spawned.watching = false;
+    }
+    if has(Event::Record)
+        && let Some(Ok(log)) = &mut spawned.log
+    {
+        log.read();
+    }
+    if has(Event::Output) {
+        for stream in spawned.streams() {
+            stream.lock().read_available()?;
+        }
+    }
+    let spent = has(Event::Input) && !spawned.stdin.as_mut().is_some_and(|pump| pump.turn(&stdin));
+    if spent || has(Event::InputClosed) {
+        spawned.stdin = None;
+    }
+    Ok(Ready {
+        gone: has(Event::Gone),
+        aborted: has(Event::Abort),
+        spoke: has(Event::Output),
+    })
+}
+
+fn next_events(
+    spawned: &Spawned,
+    due: Option<Instant>,
+    abort: Option<&Abort>,
+    stdin: &io::Stdin,
+) -> io::Result<Vec<Event>> {
+    let readable = PollFlags::POLLIN;
+    let pipes: Vec<_> = spawned.streams().filter_map(|stream| stream.lock().fd()).collect();
+    let (mut events, mut fds) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
+    let mut add = |event, fd, wanted| {
+        events.push(event);
+        fds.push(PollFd::new(fd, wanted));
+    };
+    add(Event::Gone, spawned.process.fd(), readable);
+    if abort.is_some() {
+        add(Event::Ended, spawned.process.notice(), readable);
+    }
+    if let Some(abort) = abort {
+        add(Event::Abort, abort.as_fd(), readable);
+    }
+    for pipe in &pipes {
+        add(Event::Output, pipe.as_fd(), readable);
+    }
+    if let Some(supervisor) = &spawned.supervisor
+        && spawned.watching
+    {
+        add(Event::Call, supervisor.fd(), readable);
+    }
+    if let Some(Ok(log)) = &spawned.log {
+        add(Event::Record, log.fd(), readable);
+    }
+    if let Some(pump) = &spawned.stdin {
+        match pump.wants(stdin) {
+            Wants::Sink(sink) => add(Event::Input, sink, PollFlags::POLLOUT),
+            Wants::Source(source) => {
+                add(Event::Input, source, readable);
+                // Without events asked for, only the error of a closed reader is reported.
+                add(Event::InputClosed, pump.sink(), PollFlags::empty());
+            }
+        }
+    }
+    match poll(&mut fds, until(due)) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    events.iter_mut().zip(&fds).for_each(|(event, fd)| {
+        let got = fd.revents().unwrap_or(PollFlags::empty());
+        // Closed rather than readable: no process of the run is left.
+        if *event == Event::Call && !got.is_empty() && !got.contains(readable) {
+            *event = Event::NobodyCalls;
+        }
+    });
+    let mut happened = fds.iter().map(|fd| fd.any().unwrap_or(false));
+    events.retain(|_| happened.next().unwrap_or(false));
+    Ok(events)
+}
+
+/// A poll(2) timeout, rounded up so that a deadline has passed when it fires.
+pub(super) fn until(due: Option<Instant>) -> PollTimeout {
+    let Some(due) = due else { return PollTimeout::NONE };
+    let left = due.saturating_duration_since(Instant::now());
+    let millis = left.as_nanos().div_ceil(1_000_000);
+    i32::try_from(millis)
+        .ok()
+        .and_then(|ms| PollTimeout::try_from(ms).ok())
+        .unwrap_or(PollTimeout::MAX)
+}
