@@ -21,7 +21,7 @@ fn main() {
     println!("{}\n", machine());
     let command = ["bash", "-c", "true"];
     println!("start-up: {} ({rounds} rounds, × bare)", command.join(" "));
-    table(&candidates(&place.workspace()), rounds, |candidate| {
+    table(&candidates(&place), rounds, |candidate| {
         candidate.time(&place, &command)
     });
 }

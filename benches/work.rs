@@ -84,7 +84,7 @@ fn main() {
         .max(3);
     let place = Place::new();
     seed(&place);
-    let mut candidates = candidates(&place.workspace());
+    let mut candidates = candidates(&place);
     candidates.retain(|candidate| candidate.name != READ_ONLY);
     println!("{}", machine());
     for job in JOBS {

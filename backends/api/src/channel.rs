@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::io::{self, IoSliceMut};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -38,6 +38,11 @@ pub(crate) struct Message {
 impl Channel {
     pub(crate) const fn new(fd: OwnedFd) -> Self {
         Self(fd)
+    }
+
+    /// What to wait for.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 
     /// Takes the next message.

@@ -13,7 +13,6 @@ use std::sync::atomic::AtomicI32;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
-use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use nix::sys::socket::{setsockopt, sockopt::PassCred};
 
@@ -125,8 +124,6 @@ pub fn launch(launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, Launch
         stacks: [Stack::new()?, Stack::new()?],
         shared: Arc::new(Shared::new()),
     };
-    let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-    let notice = EventFd::from_value_and_flags(0, flags).map_err(io::Error::from)?;
     let namespaces = launch.boundary.clone_flags();
     let containment = if namespaces & libc::CLONE_NEWPID == 0 {
         Containment::Subreaper
@@ -142,7 +139,6 @@ pub fn launch(launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, Launch
             parent: AtomicI32::new(0),
         },
         stack: memory.stacks[1].top(),
-        notice: notice.as_raw_fd(),
         shared: Arc::as_ptr(&memory.shared),
         namespace: containment == Containment::PidNamespace,
     };
@@ -163,7 +159,7 @@ pub fn launch(launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, Launch
     let (pid, pidfd) = started.map_err(unstarted)?;
     drop(write);
     let told = Told::of(&channel);
-    let mut launched = Launched::new(pid, pidfd, channel, notice, memory, containment);
+    let mut launched = Launched::new(pid, pidfd, channel, memory, containment);
     launched.command = told.sender;
     launched.listener = told.check()?;
     Ok(launched)

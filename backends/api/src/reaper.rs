@@ -26,8 +26,6 @@ pub(crate) struct Reaper<'a> {
     pub(crate) child: Child<'a>,
     /// The top of the stack that the command's launch runs on.
     pub(crate) stack: *mut c_void,
-    /// Counted up when the command has ended and others of the run are left.
-    pub(crate) notice: RawFd,
     /// Where it tells what has become of the run.
     pub(crate) shared: *const Shared,
     /// Whether it is process 1 of a PID namespace.
@@ -38,26 +36,19 @@ pub(crate) struct Reaper<'a> {
 pub(crate) extern "C" fn reaper_main(argument: *mut c_void) -> c_int {
     // SAFETY: `argument` is the `Reaper` of the runner, which waits at the gate and does not touch it
     // meanwhile; what is shared lives as long as this process.
-    let (status, notice, namespace, shared, started) = unsafe {
+    let (status, namespace, shared, started) = unsafe {
         let reaper = &*argument.cast::<Reaper<'_>>().cast_const();
         let started = start(reaper);
-        (
-            reaper.child.status,
-            reaper.notice,
-            reaper.namespace,
-            &*reaper.shared,
-            started,
-        )
+        (reaper.child.status, reaper.namespace, &*reaper.shared, started)
     };
     match started {
         Ok((command, ended)) => {
-            keep_only([status, notice, ended]);
+            keep_only([status, ended]);
             // From here on the runner goes on, and nothing else of its memory is looked at any more.
             shared.open();
             Watch {
                 shared,
                 status,
-                notice,
                 ended,
                 command,
                 namespace,
@@ -118,7 +109,7 @@ unsafe fn start(reaper: &Reaper<'_>) -> Result<(c_int, RawFd), Failure> {
 
 /// Closes every descriptor but these. The command has its own by now, and a pipe that is held here
 /// would never end.
-fn keep_only(mut kept: [RawFd; 3]) {
+fn keep_only(mut kept: [RawFd; 2]) {
     kept.sort_unstable();
     let mut from = 0;
     for fd in kept {
@@ -140,7 +131,6 @@ fn close_range(from: c_uint, to: c_uint) {
 struct Watch<'a> {
     shared: &'a Shared,
     status: RawFd,
-    notice: RawFd,
     ended: RawFd,
     command: c_int,
     namespace: bool,
@@ -191,9 +181,15 @@ impl Watch<'_> {
             self.shared.end(exited, status);
             if !nobody {
                 self.kill();
-                let one = 1_u64;
-                // SAFETY: eight live bytes (eventfd(2)).
-                unsafe { call(libc::SYS_write, [int(self.notice), address(&raw const one), 8, 0, 0, 0]) };
+                let word = 1_u8;
+                // SAFETY: one live byte.
+                unsafe {
+                    let quiet = int(libc::MSG_NOSIGNAL);
+                    call(
+                        libc::SYS_sendto,
+                        [int(self.status), address(&raw const word), 1, quiet, 0, 0],
+                    )
+                };
             }
         }
         if nobody {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::eventfd::EventFd;
 
 use crate::channel::Channel;
 use crate::descriptor::{self, End};
@@ -42,7 +41,6 @@ pub struct Launched {
     reaper: i32,
     pidfd: OwnedFd,
     channel: Channel,
-    notice: EventFd,
     shared: Arc<Shared>,
     // Given back when the reaper has ended.
     memory: Option<Memory>,
@@ -50,21 +48,13 @@ pub struct Launched {
 }
 
 impl Launched {
-    pub(crate) fn new(
-        reaper: i32,
-        pidfd: OwnedFd,
-        channel: Channel,
-        notice: EventFd,
-        memory: Memory,
-        containment: Containment,
-    ) -> Self {
+    pub(crate) fn new(reaper: i32, pidfd: OwnedFd, channel: Channel, memory: Memory, containment: Containment) -> Self {
         Self {
             command: None,
             listener: None,
             reaper,
             pidfd,
             channel,
-            notice,
             shared: Arc::clone(&memory.shared),
             memory: Some(memory),
             containment,
@@ -89,10 +79,10 @@ impl Launched {
         self.pidfd.as_fd()
     }
 
-    /// What to wait for: readable when the command has ended and others of the run are left.
+    /// What to wait for: readable when the command has ended.
     #[must_use]
     pub fn notice(&self) -> BorrowedFd<'_> {
-        self.notice.as_fd()
+        self.channel.fd()
     }
 
     /// How the command ended, once it has; others of the run may be left.
