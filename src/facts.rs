@@ -191,7 +191,7 @@ pub struct SandboxFacts {
     pub backend: BackendId,
     /// Doors that were open.
     pub not_confined: Vec<Door>,
-    /// Processes that outlived the command and were ended; absent when some would not end in time.
+    /// Processes that outlived the command and were ended; absent when some would not end in time, so that nobody knows.
     pub survivors: Option<Survivors>,
     /// How the run's processes were kept together.
     pub containment: Containment,
@@ -247,9 +247,7 @@ impl Serialize for SandboxFacts {
             map.serialize_entry("ungoverned", &self.ungoverned())?;
             map.serialize_entry("notConfined", &self.not_confined)?;
         }
-        if let Some(survivors) = &self.survivors {
-            map.serialize_entry("survivors", survivors)?;
-        }
+        map.serialize_entry("survivors", &self.survivors)?;
         map.serialize_entry("containment", &self.containment)?;
         map.end()
     }

@@ -97,8 +97,11 @@ fn notes_text(report: &RunReport) -> String {
     if report.aborted {
         say("the command was stopped, because Ringfence was told to stop");
     }
-    if let Some(survivors) = report.sandbox.survivors.filter(|survivors| survivors.found > 0) {
-        let left = survivors.found.saturating_sub(survivors.killed);
+    let Some(survivors) = report.sandbox.survivors else {
+        say("not every process of the run could be killed; some may still run, confined as they were");
+        return text;
+    };
+    if survivors.found > 0 {
         let were = if survivors.found == 1 {
             "process was"
         } else {
@@ -108,9 +111,6 @@ fn notes_text(report: &RunReport) -> String {
             "{} {were} still running when the command ended, and {} killed",
             survivors.found, survivors.killed
         ));
-        if left > 0 {
-            say(&format!("{left} of them could not be killed and may still run"));
-        }
     }
     text
 }
@@ -318,7 +318,7 @@ pub(crate) mod tests {
                 runner_failed: false,
                 backend: BackendId::Landlock,
                 not_confined: Vec::new(),
-                survivors: None,
+                survivors: Some(Survivors::default()),
                 containment: Containment::PidNamespace,
                 loosening: Loosening {
                     mode: SandboxMode::WorkspaceWrite,
@@ -384,11 +384,13 @@ pub(crate) mod tests {
             denied: true,
             why: String::new(),
         };
-        eventful.sandbox.survivors = Some(Survivors { found: 3, killed: 2 });
+        eventful.sandbox.survivors = Some(Survivors { found: 3, killed: 3 });
         let text = notes_text(&eventful);
-        for word in ["refused", "1500 ms", "3 processes", "2 killed", "1 of them"] {
+        for word in ["refused", "1500 ms", "3 processes", "3 killed"] {
             assert!(text.contains(word), "{word}: {text}");
         }
+        eventful.sandbox.survivors = None;
+        assert!(notes_text(&eventful).contains("may still run"), "nobody knows");
         assert!(!text.contains("danger"), "{text}");
         assert!(
             notes_text(&RunReport {
