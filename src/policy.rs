@@ -12,9 +12,12 @@ mod properties;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use ringfence_backend::{PinnedPath, PolicyParts, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot};
+use ringfence_backend::{
+    Door, PinnedPath, PolicyParts, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot,
+};
 
 pub use error::{Breadth, Field, PolicyError};
 pub use open::{host_temp, open_root, open_writable};
@@ -31,6 +34,8 @@ pub struct Deployment {
     pub writable: Vec<PinnedPath>,
     /// The temp area; when absent, the one that belongs to the mode.
     pub temp: Option<Temp>,
+    /// Doors that are closed beside what the mode confines: [`Door::Network`], [`Door::UnixSockets`].
+    pub closed: BTreeSet<Door>,
     /// How complete the enforcement must be.
     pub require: Require,
 }
@@ -43,6 +48,7 @@ impl Default for Deployment {
             root: None,
             writable: Vec::new(),
             temp: None,
+            closed: BTreeSet::new(),
             require: Require::Partial,
         }
     }
@@ -110,6 +116,7 @@ pub fn resolve(
         roots_exist_in(mode, Field::WritableRoot, root)?;
     }
     let temp = temp_area(mode, deployment.temp)?;
+    doors(mode, &deployment.closed)?;
     let standing = layers.seal(mode, temp, None)?;
     match approved {
         None => Ok(standing),
@@ -152,6 +159,13 @@ fn temp_area(mode: SandboxMode, chosen: Option<Temp>) -> Result<Temp, PolicyErro
     }
 }
 
+/// Refuses doors that nobody can close, in this mode or in any.
+fn doors(mode: SandboxMode, closed: &BTreeSet<Door>) -> Result<(), PolicyError> {
+    const CLOSABLE: [Door; 2] = [Door::Network, Door::UnixSockets];
+    let cannot = closed.iter().find(|door| !mode.confines() || !CLOSABLE.contains(door));
+    cannot.map_or(Ok(()), |door| Err(PolicyError::Door { door: *door, mode }))
+}
+
 /// The layers a policy is made from, beneath the grant.
 struct Layers<'a> {
     deployment: &'a Deployment,
@@ -183,6 +197,11 @@ impl Layers<'_> {
             workspace_root: self.root().clone(),
             writable,
             temp,
+            closed: if mode.confines() {
+                self.deployment.closed.clone()
+            } else {
+                BTreeSet::new()
+            },
             require: self.deployment.require,
             session: self.session.map(|session| session.id.clone()),
         };

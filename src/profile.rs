@@ -51,6 +51,10 @@ pub struct Profile {
     pub mode: SandboxMode,
     /// The temp area; absent when it is the one that belongs to the mode.
     pub temp: Option<Temp>,
+    /// Whether the command reaches the network; absent when the profile does not speak of it.
+    pub network: Option<bool>,
+    /// Whether it can make sockets to other programs of this machine; absent likewise.
+    pub unix_sockets: Option<bool>,
     /// How complete the enforcement must be; absent when the profile does not speak of it.
     pub require: Option<Require>,
     /// The command's environment.

@@ -76,6 +76,12 @@ pub(crate) struct RunArgs {
     /// The temp area: none, one of the run's own, or the host's
     #[arg(long, value_parser = one_of(&TEMPS))]
     pub(crate) temp: Option<Temp>,
+    /// Whether the command reaches the network [default: host]
+    #[arg(long, value_parser = one_of(&DOORS))]
+    pub(crate) network: Option<bool>,
+    /// Whether the command can make sockets to other programs of this machine [default: host]
+    #[arg(long, value_parser = one_of(&DOORS))]
+    pub(crate) unix_sockets: Option<bool>,
     /// The means of confinement [default: auto]
     #[arg(long, value_name = "NAME", value_parser = one_of(&BACKENDS))]
     pub(crate) backend: Option<BackendChoice>,
@@ -162,6 +168,8 @@ const MODES: [(&str, SandboxMode); 3] = [
     (SandboxMode::DangerFullAccess.name(), SandboxMode::DangerFullAccess),
 ];
 const TEMPS: [(&str, Temp); 3] = [("none", Temp::None), ("private", Temp::Private), ("host", Temp::Host)];
+/// Whether a door is open.
+const DOORS: [(&str, bool); 2] = [("host", true), ("none", false)];
 const EVIDENCES: [(&str, Evidence); 3] = [
     ("auto", Evidence::Auto),
     ("strict", Evidence::Strict),

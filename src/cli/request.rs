@@ -1,12 +1,14 @@
 //! From the options, the profile and the environment to a request: the only room that reads the
 //! user's environment. Each thing is looked up only when this run's policy turns on it.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
+use ringfence::Door;
 use ringfence::exec::env::{EnvChanges, Environment, command_environment};
 use ringfence::exec::managed::ManagedEnv;
 use ringfence::exec::{DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL};
@@ -149,6 +151,21 @@ fn not_empty(workdir: &Path) -> Result<PathBuf, Error> {
 }
 
 /// The policy of the run: options stand above the profile, and the profile above read-only.
+/// The doors that are closed. An option stands above the profile.
+fn closed(args: &RunArgs, profile: Option<&Profile>) -> BTreeSet<Door> {
+    let doors = [
+        (Door::Network, args.network, profile.and_then(|it| it.network)),
+        (
+            Door::UnixSockets,
+            args.unix_sockets,
+            profile.and_then(|it| it.unix_sockets),
+        ),
+    ];
+    let is_closed =
+        |(door, asked, said): (Door, Option<bool>, Option<bool>)| (asked.or(said) == Some(false)).then_some(door);
+    doors.into_iter().filter_map(is_closed).collect()
+}
+
 fn policy(args: &RunArgs, profile: Option<&Profile>) -> Result<SandboxExecutionPolicy, Error> {
     let mode = args.mode.or(profile.map(|it| it.mode)).unwrap_or(SandboxMode::ReadOnly);
     let temp = args.temp.or(profile.and_then(|it| it.temp));
@@ -165,6 +182,7 @@ fn policy(args: &RunArgs, profile: Option<&Profile>) -> Result<SandboxExecutionP
         root: Some(root),
         writable,
         temp,
+        closed: closed(args, profile),
         require,
     };
     Ok(resolve(&deployment, None, None, &surroundings)?)

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use nix::errno::Errno;
-use ringfence_backend::{PolicyShape, SandboxMode, Temp};
+use ringfence_backend::{Door, PolicyShape, SandboxMode, Temp};
 
 /// What a path of a policy was given as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +118,14 @@ pub enum PolicyError {
         /// The mode in force.
         mode: SandboxMode,
     },
+    /// A door that cannot be closed.
+    #[error("the door `{}` cannot be closed{}", door.name(), if mode.confines() { String::new() } else { format!(" in {mode}, which confines nothing") })]
+    Door {
+        /// The door.
+        door: Door,
+        /// The mode in force.
+        mode: SandboxMode,
+    },
     /// The parts of the policy do not fit together.
     #[error("the parts of the policy contradict one another: {0}")]
     Shape(#[from] PolicyShape),
@@ -173,6 +181,10 @@ impl PolicyError {
             Self::TempInMode { .. } => {
                 "use --temp private: the run gets a directory of its own, removed afterwards".to_owned()
             }
+            Self::Door { mode, .. } if mode.confines() => {
+                "network and unix-sockets can be closed; the others are closed wherever the host can".to_owned()
+            }
+            Self::Door { .. } => "use --mode workspace-write or read-only, in which doors can be closed".to_owned(),
             Self::Shape(_) => {
                 "name the workspace with --workspace and further roots with --write, in the mode workspace-write"
                     .to_owned()

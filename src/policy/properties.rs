@@ -1,5 +1,6 @@
 //! What holds for every policy, whatever it is made from.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -72,6 +73,7 @@ fn any_deployment() -> impl Strategy<Value = Deployment> {
             root,
             writable,
             temp,
+            closed: BTreeSet::new(),
             require,
         }
     })

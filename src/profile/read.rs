@@ -18,7 +18,7 @@ const SCHEMA: &str = "1";
 const SHOWN: usize = 60;
 
 const TOP: [&str; 5] = ["schema", "name", "description", "policy", "env"];
-const POLICY: [&str; 3] = ["mode", "temp", "require"];
+const POLICY: [&str; 5] = ["mode", "temp", "network", "unix_sockets", "require"];
 const ENV: [&str; 3] = ["inherit", "keep", "drop"];
 
 const MODES: [(&str, SandboxMode); 3] = [
@@ -27,6 +27,7 @@ const MODES: [(&str, SandboxMode); 3] = [
     (SandboxMode::DangerFullAccess.name(), SandboxMode::DangerFullAccess),
 ];
 const TEMPS: [(&str, Temp); 3] = [("host", Temp::Host), ("private", Temp::Private), ("none", Temp::None)];
+const DOORS: [(&str, bool); 2] = [("host", true), ("none", false)];
 const REQUIRES: [(&str, Require); 2] = [("full", Require::Full), ("partial", Require::Partial)];
 const INHERITS: [(&str, Inherit); 3] = [
     ("filtered", Inherit::Filtered),
@@ -57,6 +58,8 @@ pub(super) fn profile(file: &Path, text: &str) -> Result<Profile, ProfileError> 
         description: top.text("description")?,
         mode: policy.word("mode", &MODES)?.ok_or_else(|| policy.missing("mode"))?,
         temp: policy.word("temp", &TEMPS)?,
+        network: policy.word("network", &DOORS)?,
+        unix_sockets: policy.word("unix_sockets", &DOORS)?,
         require: policy.word("require", &REQUIRES)?,
         env: match top.get("env") {
             Some(_) => top.section("env")?.environment()?,

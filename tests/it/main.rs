@@ -11,6 +11,7 @@
 
 mod attacks;
 mod containment;
+mod doors;
 mod environment;
 mod escapes;
 mod evidence;

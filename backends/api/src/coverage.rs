@@ -134,6 +134,19 @@ pub enum Door {
     ProcessVisibility,
 }
 
+impl Door {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::UnixSockets => "unix-sockets",
+            Self::Signals => "signals",
+            Self::ProcessVisibility => "process-visibility",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,5 +1,6 @@
 //! What has to be done to confine one run, as data.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -120,6 +121,8 @@ pub enum PlanStep {
         cookie: Option<u64>,
         /// Whether changes of metadata are made by the runner, because nothing else governs them.
         metadata: bool,
+        /// The doors whose sockets nobody can make.
+        closed: BTreeSet<Door>,
     },
     /// `EROFS` for every call that changes metadata; where the runner watches those calls and makes
     /// the changes itself, only if it turns out that it cannot watch.

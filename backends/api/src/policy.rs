@@ -1,8 +1,10 @@
 //! The resolved policy: complete, immutable, and carried by every run.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::{PinnedPath, SandboxMode, WorkspaceRoot};
+use crate::{Door, PinnedPath, SandboxMode, WorkspaceRoot};
 
 /// Where a host keeps temporary files, besides `$TMPDIR`. Every run in `workspace-write` may write there
 /// unless it is told otherwise.
@@ -42,6 +44,8 @@ pub struct PolicyParts {
     pub writable: Vec<PinnedPath>,
     /// Which temporary directories the run has.
     pub temp: Temp,
+    /// Doors that are closed beside what the mode confines: `network`, `unix-sockets`.
+    pub closed: BTreeSet<Door>,
     /// How complete the enforcement must be.
     pub require: Require,
     /// The session the run belongs to.
@@ -59,6 +63,9 @@ pub enum PolicyShape {
         /// How many roots were given.
         roots: usize,
     },
+    /// Nothing is confined in `danger-full-access`, doors included.
+    #[error("the mode {0} confines nothing, so no door can be closed in it")]
+    DoorsInMode(SandboxMode),
     /// `workspace-write` lets the workspace root be written.
     #[error("workspace-write without its workspace root among the writable roots")]
     RootMissing,
@@ -73,6 +80,7 @@ pub struct SandboxExecutionPolicy {
     workspace_root: WorkspaceRoot,
     writable: Vec<PinnedPath>,
     temp: Temp,
+    closed: BTreeSet<Door>,
     require: Require,
     session: Option<String>,
 }
@@ -88,9 +96,13 @@ impl SandboxExecutionPolicy {
             workspace_root,
             writable,
             temp,
+            closed,
             require,
             session,
         } = parts;
+        if !mode.confines() && !closed.is_empty() {
+            return Err(PolicyShape::DoorsInMode(mode));
+        }
         if mode == SandboxMode::WorkspaceWrite {
             if !writable.iter().any(|root| workspace_root.pinned().is_within(root)) {
                 return Err(PolicyShape::RootMissing);
@@ -115,6 +127,7 @@ impl SandboxExecutionPolicy {
             workspace_root,
             writable: top,
             temp,
+            closed,
             require,
             session,
         })
@@ -142,6 +155,12 @@ impl SandboxExecutionPolicy {
     #[must_use]
     pub const fn temp(&self) -> Temp {
         self.temp
+    }
+
+    /// Doors that are closed beside what the mode confines.
+    #[must_use]
+    pub const fn closed(&self) -> &BTreeSet<Door> {
+        &self.closed
     }
 
     /// How complete the enforcement must be.

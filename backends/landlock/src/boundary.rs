@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use ringfence_backend::status::{Failure, Stage};
 use ringfence_backend::{Boundary, FileId, Observe, PlanStep, PrepareError};
 
-use crate::filter::{self, Program, TooLong};
+use crate::filter::{self, Program, Sockets, TooLong};
 use crate::kernel::{self, ChildFd};
 use crate::ruleset::{Handled, Rulesets, build};
 
@@ -123,7 +123,11 @@ impl LandlockBoundary {
                     observe,
                     cookie,
                     metadata,
-                } => boundary.filter(*observe, *cookie, *metadata, parent)?,
+                    closed,
+                } => {
+                    let sockets = Sockets::new(closed);
+                    boundary.filter(*observe, *cookie, *metadata, (parent, sockets))?;
+                }
                 PlanStep::SeccompMetadata => {
                     let program = filter::metadata().map_err(|e| unbuilt(&e))?;
                     match &mut boundary.observed {
@@ -162,15 +166,15 @@ impl LandlockBoundary {
         observe: Observe,
         cookie: Option<u64>,
         metadata: bool,
-        parent: u32,
+        (parent, sockets): (u32, Sockets),
     ) -> Result<(), PrepareError> {
-        let base = filter::base(parent).map_err(too_long)?;
+        let base = filter::base(parent, sockets).map_err(too_long)?;
         if observe == Observe::No {
             self.filters.push(base);
             return Ok(());
         }
         self.observed = Some(Observed {
-            program: filter::observing(parent, cookie).map_err(too_long)?,
+            program: filter::observing(parent, sockets, cookie).map_err(too_long)?,
             metadata,
             instead: (observe != Observe::Required).then(|| vec![base]),
         });

@@ -1,8 +1,9 @@
 //! The system call filter of every confined run, assembled by hand because its price is its form.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use libc::sock_filter;
+use ringfence_backend::Door;
 use ringfence_backend::calls::{self, Call, INODE_REQUESTS};
 
 mod metadata;
@@ -91,6 +92,9 @@ enum Outcome {
     Request,
     /// Allowed, unless it is on the runner.
     Process,
+    /// socket(2), by its family.
+    Socket,
+    Eacces,
 }
 
 /// The filter of every confined run: foreign architectures and io_uring do not exist, keyrings and
@@ -98,8 +102,8 @@ enum Outcome {
 ///
 /// # Errors
 /// [`TooLong`], which would be a fault of the tables.
-pub(crate) fn base(runner: u32) -> Result<Program, TooLong> {
-    assemble(&refusals(), runner, None)
+pub(crate) fn base(runner: u32, sockets: Sockets) -> Result<Program, TooLong> {
+    assemble(&refusals(sockets), runner, sockets, None)
 }
 
 /// The same, and every call that changes files waits for the runner, unless it carries the cookie
@@ -107,8 +111,8 @@ pub(crate) fn base(runner: u32) -> Result<Program, TooLong> {
 ///
 /// # Errors
 /// [`TooLong`], which would be a fault of the tables.
-pub(crate) fn observing(runner: u32, cookie: Option<u64>) -> Result<Program, TooLong> {
-    let mut outcomes = refusals();
+pub(crate) fn observing(runner: u32, sockets: Sockets, cookie: Option<u64>) -> Result<Program, TooLong> {
+    let mut outcomes = refusals(sockets);
     for (call, kind) in calls::table() {
         let outcome = match kind {
             Call::Open(_, flags) => Outcome::OpenFlags(flags),
@@ -119,7 +123,28 @@ pub(crate) fn observing(runner: u32, cookie: Option<u64>) -> Result<Program, Too
         };
         outcomes.insert(number(call), outcome);
     }
-    assemble(&outcomes, runner, cookie)
+    assemble(&outcomes, runner, sockets, cookie)
+}
+
+/// Which sockets can be made (socket(2)). Pairs can in any case: they lead nowhere.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sockets {
+    network_closed: bool,
+    unix_closed: bool,
+}
+
+impl Sockets {
+    /// Those that lead through no closed door.
+    pub(crate) fn new(closed: &BTreeSet<Door>) -> Self {
+        Self {
+            network_closed: closed.contains(&Door::Network),
+            unix_closed: closed.contains(&Door::UnixSockets),
+        }
+    }
+
+    const fn are_closed(self) -> bool {
+        self.network_closed || self.unix_closed
+    }
 }
 
 /// A filter that refuses the calls on one process more, with EPERM. For the child: nothing is allocated.
@@ -141,10 +166,13 @@ pub(crate) const fn sparing(process: u32) -> [sock_filter; ON_A_PROCESS.len() + 
     lines
 }
 
-fn refusals() -> BTreeMap<u32, Outcome> {
+fn refusals(sockets: Sockets) -> BTreeMap<u32, Outcome> {
     let mut outcomes: BTreeMap<u32, Outcome> = REFUSED.map(|call| (number(call), Outcome::Eperm)).into();
     outcomes.insert(number(libc::SYS_io_uring_setup), Outcome::Enosys);
     outcomes.insert(number(libc::SYS_ioctl), Outcome::Request);
+    if sockets.are_closed() {
+        outcomes.insert(number(libc::SYS_socket), Outcome::Socket);
+    }
     outcomes.extend(ON_A_PROCESS.map(|call| (number(call), Outcome::Process)));
     outcomes
 }
@@ -165,7 +193,12 @@ enum Line {
 /// The kernel runs a new filter once for every call number there is, to learn which it always
 /// allows. So the calls are found by a search tree: it has more instructions than a list and is
 /// installed in half the time (docs/adr/0002-layers.md).
-fn assemble(outcomes: &BTreeMap<u32, Outcome>, runner: u32, cookie: Option<u64>) -> Result<Program, TooLong> {
+fn assemble(
+    outcomes: &BTreeMap<u32, Outcome>,
+    runner: u32,
+    sockets: Sockets,
+    cookie: Option<u64>,
+) -> Result<Program, TooLong> {
     let mut lines = vec![
         Line::Plain(LOAD, ARCHITECTURE),
         Line::Ahead(JUMP_EQUAL, ARCH, 1),
@@ -192,6 +225,23 @@ fn assemble(outcomes: &BTreeMap<u32, Outcome>, runner: u32, cookie: Option<u64>)
     lines.push(Line::Plain(LOAD, ARGUMENTS));
     lines.push(Line::To(JUMP_EQUAL, runner, Outcome::Eperm));
     lines.push(Line::To(JUMP, 0, Outcome::Allow));
+    if sockets.are_closed() {
+        place(Outcome::Socket, lines.len());
+        lines.push(Line::Plain(LOAD, ARGUMENTS));
+        let unix = if sockets.unix_closed {
+            Outcome::Eacces
+        } else {
+            Outcome::Allow
+        };
+        lines.push(Line::To(JUMP_EQUAL, family(libc::AF_UNIX), unix));
+        if sockets.network_closed {
+            // Asking the kernel about interfaces reaches nobody.
+            lines.push(Line::To(JUMP_EQUAL, family(libc::AF_NETLINK), Outcome::Allow));
+            lines.push(Line::To(JUMP, 0, Outcome::Eacces));
+        } else {
+            lines.push(Line::To(JUMP, 0, Outcome::Allow));
+        }
+    }
     for argument in [1, 2]
         .into_iter()
         .filter(|argument| used(Outcome::OpenFlags(*argument)))
@@ -213,6 +263,7 @@ fn assemble(outcomes: &BTreeMap<u32, Outcome>, runner: u32, cookie: Option<u64>)
         (Outcome::Wait, libc::SECCOMP_RET_USER_NOTIF),
         (Outcome::Allow, libc::SECCOMP_RET_ALLOW),
         (Outcome::Eperm, libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned()),
+        (Outcome::Eacces, libc::SECCOMP_RET_ERRNO | libc::EACCES.cast_unsigned()),
         (Outcome::Enosys, libc::SECCOMP_RET_ERRNO | libc::ENOSYS.cast_unsigned()),
     ] {
         place(outcome, lines.len());
@@ -263,6 +314,11 @@ fn search(calls: &[(u32, Outcome)], lines: &mut Vec<Line>) {
 #[allow(clippy::cast_possible_truncation, reason = "each half is taken for itself")]
 const fn halves(number: u64) -> [u32; 2] {
     [number as u32, (number >> 32) as u32]
+}
+
+/// A socket's family as a filter compares it.
+const fn family(family: libc::c_int) -> u32 {
+    family.cast_unsigned()
 }
 
 fn short(distance: usize) -> Result<u8, TooLong> {

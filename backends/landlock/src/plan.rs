@@ -84,6 +84,7 @@ pub(crate) fn plan(
         observe,
         cookie: accelerator.map(|it| it.cookie),
         metadata: emulates,
+        closed: policy.closed().clone(),
     });
     if emulates {
         steps.push(PlanStep::SeccompInodeRequests);
@@ -106,7 +107,10 @@ pub(crate) fn plan(
     Ok(LaunchPlan {
         backend: BackendId::Landlock,
         enforcement: Some(coverage.enforcement()),
-        not_confined: doors(host.landlock_abi, steps.contains(&PlanStep::PidNamespace)),
+        not_confined: doors(host.landlock_abi, steps.contains(&PlanStep::PidNamespace))
+            .into_iter()
+            .filter(|door| !policy.closed().contains(door))
+            .collect(),
         steps,
         dialect,
     })

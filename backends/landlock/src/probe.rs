@@ -1,5 +1,6 @@
 //! What this host gives, by trying it: a confined child attempts to break out.
 
+use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -148,6 +149,7 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
         observe: Observe::No,
         cookie: None,
         metadata: false,
+        closed: BTreeSet::new(),
     });
     if !mounts {
         steps.push(PlanStep::SeccompMetadata);
@@ -205,6 +207,7 @@ pub(crate) fn watch() -> Result<(), String> {
             observe: Observe::Required,
             cookie: None,
             metadata: false,
+            closed: BTreeSet::new(),
         },
     ];
     let child = confined(&steps, &Nothing)?;

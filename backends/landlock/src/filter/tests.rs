@@ -44,7 +44,7 @@ fn errno(value: i32) -> u32 {
 
 #[test]
 fn foreign_architectures_and_io_uring_do_not_exist() {
-    let base = base(RUNNER).unwrap();
+    let base = base(RUNNER, Sockets::default()).unwrap();
     assert_eq!(
         verdict(&base, 0x4000_0003, number(libc::SYS_read), NONE),
         errno(libc::ENOSYS)
@@ -59,7 +59,7 @@ fn foreign_architectures_and_io_uring_do_not_exist() {
 
 #[test]
 fn keyrings_modules_and_typing_into_terminals_are_refused() {
-    let base = base(RUNNER).unwrap();
+    let base = base(RUNNER, Sockets::default()).unwrap();
     for call in REFUSED {
         assert_eq!(
             verdict(&base, ARCH, number(call), NONE),
@@ -77,7 +77,7 @@ fn keyrings_modules_and_typing_into_terminals_are_refused() {
 
 #[test]
 fn ordinary_calls_pass_the_base_filter() {
-    let base = base(RUNNER).unwrap();
+    let base = base(RUNNER, Sockets::default()).unwrap();
     for call in [libc::SYS_read, libc::SYS_openat, libc::SYS_fchmod, libc::SYS_execve] {
         assert_eq!(
             verdict(&base, ARCH, number(call), NONE),
@@ -93,7 +93,7 @@ fn ordinary_calls_pass_the_base_filter() {
 
 #[test]
 fn the_filters_stay_short() {
-    assert!(observing(RUNNER, None).unwrap().len() <= 200);
+    assert!(observing(RUNNER, Sockets::default(), None).unwrap().len() <= 200);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn every_metadata_call_is_refused_in_the_fallback() {
 
 #[test]
 fn every_call_that_changes_files_waits_when_observed() {
-    let observing = observing(RUNNER, None).unwrap();
+    let observing = observing(RUNNER, Sockets::default(), None).unwrap();
     for (call, kind) in calls::table() {
         let args = match kind {
             Call::Open(_, 1) => [0, libc::O_WRONLY.cast_unsigned(), 0],
@@ -153,7 +153,7 @@ fn every_call_that_changes_files_waits_when_observed() {
 
 #[test]
 fn reading_does_not_wait_when_observed() {
-    let observing = observing(RUNNER, None).unwrap();
+    let observing = observing(RUNNER, Sockets::default(), None).unwrap();
     for opening in [0, libc::O_DIRECTORY | libc::O_CLOEXEC, libc::O_NOFOLLOW] {
         let args = [0, 0, opening.cast_unsigned()];
         assert_eq!(
@@ -179,7 +179,7 @@ fn reading_does_not_wait_when_observed() {
 #[test]
 fn what_the_base_filter_refuses_is_never_allowed_when_observed() {
     const COOKIE: u64 = 0x1122_3344_5566_7788;
-    let observing = observing(RUNNER, Some(COOKIE)).unwrap();
+    let observing = observing(RUNNER, Sockets::default(), Some(COOKIE)).unwrap();
     let mounts = calls::table()
         .into_iter()
         .filter(|(_, kind)| matches!(kind, Call::NewMount(_)));
@@ -208,7 +208,7 @@ fn what_the_base_filter_refuses_is_never_allowed_when_observed() {
 #[test]
 fn a_call_with_the_cookie_does_not_wait_and_every_other_does() {
     const COOKIE: u64 = 0x1122_3344_5566_7788;
-    let observing = observing(RUNNER, Some(COOKIE)).unwrap();
+    let observing = observing(RUNNER, Sockets::default(), Some(COOKIE)).unwrap();
     let writes = [0, 0, libc::O_WRONLY.cast_unsigned()];
     for call in [libc::SYS_openat, libc::SYS_mkdirat, libc::SYS_fchmod] {
         let judged = |sixth| with_cookie(&observing, ARCH, number(call), writes, sixth);
@@ -241,7 +241,7 @@ fn where_the_runner_changes_metadata_only_inode_requests_are_refused() {
 
 #[test]
 fn the_runner_is_out_of_reach_and_others_are_not() {
-    let base = base(RUNNER).unwrap();
+    let base = base(RUNNER, Sockets::default()).unwrap();
     for call in ON_A_PROCESS {
         let judged = |process| verdict(&base, ARCH, number(call), [process, 0, 0]);
         assert_eq!(judged(RUNNER), errno(libc::EPERM), "call {call}");
