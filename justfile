@@ -1,5 +1,10 @@
 # Every recipe is what .ci/run does, one step at a time.
 
+# The recipes.
+[private]
+default:
+    @just --list
+
 # Type-check everything.
 check:
     cargo check --workspace --all-targets --all-features

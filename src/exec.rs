@@ -216,6 +216,7 @@ fn report(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<RunReport, Error> {
     let loosening = Loosening {
+        protected: spec.plan().protected().map(std::path::Path::to_owned).collect(),
         mode: spec.policy().mode(),
         workspace_root: spec.policy().workspace_root().path().to_owned(),
     };

@@ -19,6 +19,7 @@ pub mod profile;
 pub mod selection;
 
 pub use error::{Error, ErrorCode, ErrorReport};
+pub use exec::background::{Background, Lifetime, Status};
 pub use exec::limits::Resource;
 pub use exec::managed::{Contributor, ManagedEnv, ManagedEnvError, Variable};
 pub use exec::{Abort, Capture, Event, Evidence, ExecRequest, ExecSpec, Input, Runner};

@@ -6,6 +6,7 @@
 
 mod broad;
 mod error;
+mod git;
 mod open;
 #[cfg(test)]
 mod properties;
@@ -16,11 +17,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use ringfence_backend::{
-    Door, PinnedPath, PolicyParts, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot,
+    Door, PinnedPath, PolicyParts, Protected, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot,
 };
 
 pub use error::{Breadth, Field, PolicyError};
-pub use open::{host_temp, open_root, open_writable};
+pub use git::{GitWorktree, git_worktree};
+pub use open::{host_temp, open_protected, open_root, open_writable};
 
 /// What holds for every run: options of the program, a profile, or a library user's own choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub struct Deployment {
     /// Roots that may be written besides the workspace. Only `workspace-write` has any; beside
     /// another mode they are refused.
     pub writable: Vec<PinnedPath>,
+    /// What stays as it is inside the writable roots.
+    pub protected: Vec<Protected>,
     /// The temp area; when absent, the one that belongs to the mode.
     pub temp: Option<Temp>,
     /// Doors that are closed beside what the mode confines: [`Door::Network`], [`Door::UnixSockets`].
@@ -47,6 +51,7 @@ impl Default for Deployment {
             mode: SandboxMode::ReadOnly,
             root: None,
             writable: Vec::new(),
+            protected: Vec::new(),
             temp: None,
             closed: BTreeSet::new(),
             require: Require::Partial,
@@ -196,6 +201,7 @@ impl Layers<'_> {
             mode,
             workspace_root: self.root().clone(),
             writable,
+            protected: self.deployment.protected.clone(),
             temp,
             closed: if mode.confines() {
                 self.deployment.closed.clone()

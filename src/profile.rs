@@ -10,7 +10,7 @@ mod tests;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringfence_backend::{Require, SandboxMode, Temp};
 
@@ -19,7 +19,7 @@ use crate::exec::env::Inherit;
 pub use error::{Expected, Place, ProfileError};
 
 /// The profiles that come with Ringfence: name, file, text.
-const BUILT_IN: [(&str, &str, &str); 3] = [
+const BUILT_IN: [(&str, &str, &str); 5] = [
     (
         "read-only",
         "profiles/read-only.toml",
@@ -34,6 +34,16 @@ const BUILT_IN: [(&str, &str, &str); 3] = [
         "danger-full-access",
         "profiles/danger-full-access.toml",
         include_str!("../profiles/danger-full-access.toml"),
+    ),
+    (
+        "vcs/git",
+        "profiles/vcs/git.toml",
+        include_str!("../profiles/vcs/git.toml"),
+    ),
+    (
+        "vcs/git-worktree",
+        "profiles/vcs/git-worktree.toml",
+        include_str!("../profiles/vcs/git-worktree.toml"),
     ),
 ];
 
@@ -51,6 +61,10 @@ pub struct Profile {
     pub mode: SandboxMode,
     /// The temp area; absent when it is the one that belongs to the mode.
     pub temp: Option<Temp>,
+    /// Paths that stay as they are, taken from the workspace root.
+    pub protect: Vec<PathBuf>,
+    /// Whether the repository of a linked git worktree may be written, but for what git runs from it.
+    pub git_worktree: bool,
     /// Whether the command reaches the network; absent when the profile does not speak of it.
     pub network: Option<bool>,
     /// Whether it can make sockets to other programs of this machine; absent likewise.
@@ -96,8 +110,11 @@ pub fn load(name_or_file: &str) -> Result<Profile, ProfileError> {
     let is_toml = Path::new(name_or_file)
         .extension()
         .is_some_and(|extension| extension == "toml");
+    if let Some(profile) = Profile::built_in(name_or_file) {
+        return Ok(profile);
+    }
     if !name_or_file.contains('/') && !is_toml {
-        return Profile::built_in(name_or_file).ok_or_else(|| ProfileError::Unknown {
+        return Err(ProfileError::Unknown {
             name: name_or_file.to_owned(),
         });
     }

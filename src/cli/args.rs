@@ -73,6 +73,9 @@ pub(crate) struct RunArgs {
     /// Let PATH change as well (repeatable)
     #[arg(long, value_name = "PATH", value_parser = path())]
     pub(crate) write: Vec<PathBuf>,
+    /// Keep PATH as it is although it lies where the command may write (repeatable)
+    #[arg(long, value_name = "PATH", value_parser = path())]
+    pub(crate) protect: Vec<PathBuf>,
     /// The temp area: none, one of the run's own, or the host's
     #[arg(long, value_parser = one_of(&TEMPS))]
     pub(crate) temp: Option<Temp>,

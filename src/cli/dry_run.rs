@@ -129,6 +129,8 @@ fn describe(step: &PlanStep) -> String {
         PlanStep::PidNamespace => "make a PID namespace, whose processes all end with the command".to_owned(),
         PlanStep::ReadOnlyMounts => "make every mount read-only, in a mount namespace of the run's own".to_owned(),
         PlanStep::Writable(root) => format!("keep {} writable", shown(root.path())),
+        PlanStep::Held(path) => format!("hold {} in its place", shown(path.path())),
+        PlanStep::Protected(path) => format!("make {} read-only", shown(path.path())),
         PlanStep::Shown { from, at } => format!("show {} at {}", shown(from.path()), shown(at)),
         PlanStep::DropCapabilities => "drop every capability, and the way to new ones".to_owned(),
         PlanStep::Landlock {

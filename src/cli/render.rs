@@ -321,6 +321,7 @@ pub(crate) mod tests {
                 survivors: Some(Survivors::default()),
                 containment: Containment::PidNamespace,
                 loosening: Loosening {
+                    protected: Vec::new(),
                     mode: SandboxMode::WorkspaceWrite,
                     workspace_root: "/w".into(),
                 },

@@ -12,7 +12,7 @@ use ringfence::Door;
 use ringfence::exec::env::{EnvChanges, Environment, command_environment};
 use ringfence::exec::managed::ManagedEnv;
 use ringfence::exec::{DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL};
-use ringfence::policy::{host_temp, open_root, open_writable};
+use ringfence::policy::{git_worktree, host_temp, open_protected, open_root, open_writable};
 use ringfence::profile::{self, Profile};
 use ringfence::{
     Capture, Deployment, Error, ExecRequest, Input, PinnedPath, SandboxExecutionPolicy, SandboxMode, Surroundings,
@@ -56,14 +56,7 @@ pub(crate) fn request(args: &RunArgs, run_id: &str) -> Result<Asked, Error> {
         Some(text) => values::size_or_none("--max-spill", text)?,
         None => DEFAULT_MAX_SPILL,
     };
-    if args.merge && !args.json {
-        return Err(Error::Input {
-            field: "--merge".to_owned(),
-            value: OsString::new(),
-            reason: "without --json the streams are the caller's own".to_owned(),
-            hint: "give --json too, or let the shell merge them with 2>&1".to_owned(),
-        });
-    }
+    capture_only(args)?;
     let profile = args.profile.as_deref().map(load).transpose()?;
     let changes = env_changes(args, profile.as_ref())?;
     let Environment { vars, removed } =
@@ -151,6 +144,24 @@ fn not_empty(workdir: &Path) -> Result<PathBuf, Error> {
 }
 
 /// The policy of the run: options stand above the profile, and the profile above read-only.
+/// Refuses what means nothing when the streams are the caller's own.
+fn capture_only(args: &RunArgs) -> Result<(), Error> {
+    let given = [
+        ("--merge", args.merge),
+        ("--max-output", args.max_output.is_some()),
+        ("--max-spill", args.max_spill.is_some()),
+    ];
+    match given.into_iter().find(|(_, given)| *given && !args.json) {
+        None => Ok(()),
+        Some((option, _)) => Err(Error::Input {
+            field: option.to_owned(),
+            value: OsString::new(),
+            reason: "without --json nothing is captured: the streams are the caller's own".to_owned(),
+            hint: "give --json too, or leave it out".to_owned(),
+        }),
+    }
+}
+
 /// The doors that are closed. An option stands above the profile.
 fn closed(args: &RunArgs, profile: Option<&Profile>) -> BTreeSet<Door> {
     let doors = [
@@ -176,11 +187,26 @@ fn policy(args: &RunArgs, profile: Option<&Profile>) -> Result<SandboxExecutionP
         .iter()
         .map(|path| open_writable(root.path(), path))
         .collect::<Result<_, _>>()?;
+    let mut writable: Vec<PinnedPath> = writable;
+    let named = args
+        .protect
+        .iter()
+        .chain(profile.into_iter().flat_map(|it| &it.protect));
+    let mut protected = named
+        .map(|path| open_protected(root.path(), path))
+        .collect::<Result<Vec<_>, _>>()?;
+    if profile.is_some_and(|it| it.git_worktree)
+        && let Some(worktree) = git_worktree(root.path())?
+    {
+        writable.push(worktree.repository);
+        protected.extend(worktree.protected);
+    }
     let surroundings = surroundings(&root, mode, temp, args.allow_broad_root)?;
     let deployment = Deployment {
         mode,
         root: Some(root),
         writable,
+        protected,
         temp,
         closed: closed(args, profile),
         require,

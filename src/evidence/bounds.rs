@@ -13,6 +13,9 @@ use crate::facts::Operation;
 #[derive(Debug)]
 pub(super) struct Bounds {
     writable: Vec<PathBuf>,
+    protected: Vec<PathBuf>,
+    /// Names that cannot change, because something is mounted on them.
+    held: Vec<PathBuf>,
     refusal: Errno,
     /// The library that another is shown in place of.
     replaced: Option<PathBuf>,
@@ -49,6 +52,8 @@ impl Bounds {
         let refusal = if plan.has_mounts() { Errno::EROFS } else { Errno::EACCES };
         Self {
             writable: plan.writable().map(Path::to_owned).collect(),
+            protected: plan.protected().map(Path::to_owned).collect(),
+            held: plan.held().map(Path::to_owned).collect(),
             refusal,
             replaced: plan.replaced().map(Path::to_owned),
             emulates: plan.emulates_metadata(),
@@ -61,7 +66,20 @@ impl Bounds {
     }
 
     pub(super) fn contains(&self, path: &Path) -> bool {
-        self.writable.iter().any(|root| path.starts_with(root))
+        let beneath = |roots: &[PathBuf]| roots.iter().any(|root| path.starts_with(root));
+        beneath(&self.writable) && !beneath(&self.protected)
+    }
+
+    /// The refusal of a change of a name that is held in its place.
+    pub(super) fn hold(&self, op: Operation, place: &Where) -> Option<Verdict> {
+        match place {
+            Where::At(path) if self.held.contains(path) => Some(Verdict::Refuse(Refusal {
+                op,
+                path: path.clone(),
+                errno: Errno::EBUSY,
+            })),
+            _ => None,
+        }
     }
 
     /// Whether what stands there may change. What stands nowhere is nobody's but the run's.

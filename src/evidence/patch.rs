@@ -26,8 +26,8 @@ const CALLS: [u32; 32] = [
 ];
 
 /// The negated errors that read-only mounts and Landlock refuse these calls with, as the low byte
-/// of an instruction's operand: EROFS, EACCES, EXDEV.
-const REFUSALS: [u8; 3] = [0xe2, 0xf3, 0xee];
+/// of an instruction's operand: EROFS, EACCES, EXDEV, and EBUSY for a name that something is mounted on.
+const REFUSALS: [u8; 4] = [0xe2, 0xf3, 0xee, 0xf0];
 /// How far before a place a call may stand that makes its thread cancellable meanwhile.
 const NEAR: usize = 40;
 

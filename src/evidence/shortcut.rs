@@ -22,6 +22,8 @@ use super::caller::Caller;
 #[derive(Debug, Default)]
 pub(super) struct Shortcut {
     roots: Vec<(PathBuf, FileId)>,
+    /// Whether some names inside are held in their places.
+    holds: bool,
     mounts: Option<Vec<u64>>,
     /// The last caller's directory in /proc. It stands for that thread alone, even when its number
     /// serves again.
@@ -31,9 +33,10 @@ pub(super) struct Shortcut {
 impl Shortcut {
     /// The shortcut for a run with these writable roots on mounts of its own; with none, no call
     /// takes it.
-    pub(super) const fn new(roots: Vec<(PathBuf, FileId)>) -> Self {
+    pub(super) const fn new(roots: Vec<(PathBuf, FileId)>, holds: bool) -> Self {
         Self {
             roots,
+            holds,
             mounts: None,
             last: None,
         }
@@ -64,6 +67,7 @@ impl Shortcut {
             caller,
             process: process.as_fd(),
             mounts,
+            holds: self.holds,
         };
         let inside = lookup.is_inside(call);
         // Nothing is found through the directory of a thread that has ended.
@@ -82,12 +86,14 @@ struct Lookup<'a> {
     caller: &'a Caller,
     process: BorrowedFd<'a>,
     mounts: &'a [u64],
+    holds: bool,
 }
 
 impl Lookup<'_> {
     /// Nothing when the question cannot be put this way.
     fn is_inside(&self, call: Call) -> Option<bool> {
         match call {
+            Call::Unlink(..) | Call::RemoveDirectory(_) | Call::Rename(..) if self.holds => None,
             Call::Open(path, flags) => self.opened(path, self.argument(flags)),
             Call::OpenHow(path, _) | Call::Creat(path) => self.opened(path, 0),
             Call::MakeDirectory(path)

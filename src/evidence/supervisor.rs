@@ -34,7 +34,7 @@ impl Supervisor {
             listener,
             calls,
             bounds: Bounds::new(plan),
-            shortcut: Shortcut::new(plan.roots()),
+            shortcut: Shortcut::new(plan.roots(), plan.held().next().is_some()),
             ledger: Ledger::default(),
             unseen: 0,
             accelerated: plan.is_accelerated(),

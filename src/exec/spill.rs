@@ -187,6 +187,7 @@ pub(super) mod tests {
             workspace_root: WorkspaceRoot::open("/usr/bin".as_ref()).unwrap(),
             writable: Vec::new(),
             temp: Temp::None,
+            protected: Vec::new(),
             closed: std::collections::BTreeSet::new(),
             require: Require::Partial,
             session: None,

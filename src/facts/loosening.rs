@@ -17,6 +17,8 @@ pub struct Loosening {
     pub mode: SandboxMode,
     /// The workspace root.
     pub workspace_root: PathBuf,
+    /// What the policy protects.
+    pub protected: Vec<PathBuf>,
 }
 
 /// A change of policy.
@@ -34,6 +36,14 @@ impl Loosening {
     #[must_use]
     pub fn of(&self, denial: &Denial) -> Option<Loosen> {
         let path = denial.path.as_path();
+        // What is protected stays so, whatever root is added.
+        if self
+            .protected
+            .iter()
+            .any(|kept| path.starts_with(kept) || kept.starts_with(path))
+        {
+            return None;
+        }
         if denial.op == Operation::Mount || beneath_any(path, &SYSTEM) && !beneath_any(path, &HOST_TEMP) {
             return None;
         }
@@ -79,6 +89,7 @@ mod tests {
             count: 1,
         };
         Loosening {
+            protected: Vec::new(),
             mode,
             workspace_root: "/w".into(),
         }

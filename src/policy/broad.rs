@@ -11,6 +11,8 @@ pub(super) fn refuse(field: Field, root: &Path, surroundings: &Surroundings) -> 
     let found = match field {
         Field::TempDirectory => breadth_of_temp(root, home),
         Field::WorkspaceRoot | Field::WritableRoot | Field::ApprovedRoot => breadth(root, home, state),
+        // It opens nothing.
+        Field::ProtectedPath => None,
     };
     match found {
         Some(breadth) if !surroundings.allow_broad_root => Err(PolicyError::TooBroad {

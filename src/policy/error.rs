@@ -19,6 +19,8 @@ pub enum Field {
     TempDirectory,
     /// The root that an approved grant adds.
     ApprovedRoot,
+    /// A path inside a writable root that is to stay as it is.
+    ProtectedPath,
 }
 
 impl fmt::Display for Field {
@@ -28,6 +30,7 @@ impl fmt::Display for Field {
             Self::WritableRoot => "writable root",
             Self::TempDirectory => "temp directory",
             Self::ApprovedRoot => "approved root",
+            Self::ProtectedPath => "protected path",
         })
     }
 }
@@ -144,6 +147,10 @@ impl PolicyError {
                 field: Field::TempDirectory,
                 ..
             } => "point TMPDIR at a directory, or unset it".to_owned(),
+            Self::Unusable {
+                field: Field::ProtectedPath,
+                ..
+            } => "correct the path, or leave it out".to_owned(),
             Self::Unusable { path, full, .. } => {
                 let advice = "create it first or correct the path; only what exists can be granted";
                 if path.starts_with("~") {
@@ -197,6 +204,7 @@ fn too_broad(field: Field, breadth: Breadth) -> String {
     let advice = match field {
         Field::WorkspaceRoot => "choose the project's own directory with --workspace",
         Field::WritableRoot | Field::ApprovedRoot => "name just the file or directory that has to change",
+        Field::ProtectedPath => "correct the path",
         Field::TempDirectory => "point TMPDIR at a directory made for temporary files, or use --temp private",
     };
     match breadth {

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::sys::stat::{SFlag, fstat};
-use ringfence_backend::{HOST_TEMP, PinnedPath, WorkspaceRoot};
+use ringfence_backend::{HOST_TEMP, PinnedPath, Protected, WorkspaceRoot};
 
 use super::{Field, PolicyError};
 
@@ -38,6 +38,59 @@ pub fn open_writable(base: &Path, path: &Path) -> Result<PinnedPath, PolicyError
         return Err(PolicyError::Device { path: path.to_owned() });
     }
     stays_in(base, &full, root, Field::WritableRoot)
+}
+
+/// Settles a path that is to stay as it is. A relative path is taken from `base`, the workspace root.
+/// A link is followed: what it leads to is protected. What does not exist is known by its name.
+///
+/// # Errors
+/// [`PolicyError::Unusable`] when it is empty, loops or cannot be reached.
+pub fn open_protected(base: &Path, path: &Path) -> Result<Protected, PolicyError> {
+    let full = base.join(path);
+    let failed = |source| unusable(Field::ProtectedPath, path, &full, source);
+    if path.as_os_str().is_empty() {
+        return Err(failed(Errno::ENOENT.into()));
+    }
+    let (settled, target) = match PinnedPath::open(&full) {
+        Ok(target) => (target.path().to_owned(), Some(target)),
+        Err(error) if is_absent(&error) => (missing(&full).map_err(failed)?, None),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut above = Vec::new();
+    for directory in settled.ancestors().skip(1) {
+        match PinnedPath::open(directory) {
+            Ok(pinned) => above.push(pinned),
+            Err(error) if is_absent(&error) => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    above.reverse();
+    Ok(Protected {
+        linked: full.components().collect::<PathBuf>() != settled,
+        path: settled,
+        target,
+        above,
+    })
+}
+
+/// Where something that does not exist would stand: beneath the canonical form of what does.
+fn missing(full: &Path) -> io::Result<PathBuf> {
+    for existing in full.ancestors().skip(1) {
+        match PinnedPath::open(existing) {
+            Ok(pinned) => {
+                let rest = full.strip_prefix(existing).map_err(io::Error::other)?;
+                return Ok(pinned.path().join(rest));
+            }
+            Err(error) if is_absent(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(io::ErrorKind::NotFound.into())
+}
+
+/// Whether nothing stands at a path. Beneath a file nothing can.
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// Refuses a path inside the workspace that leads out of it. The link could be the work of a command

@@ -72,6 +72,7 @@ fn any_deployment() -> impl Strategy<Value = Deployment> {
             mode,
             root,
             writable,
+            protected: Vec::new(),
             temp,
             closed: BTreeSet::new(),
             require,

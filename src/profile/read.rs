@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use ringfence_backend::{Require, SandboxMode, Temp};
 use toml::Spanned;
@@ -18,7 +18,15 @@ const SCHEMA: &str = "1";
 const SHOWN: usize = 60;
 
 const TOP: [&str; 5] = ["schema", "name", "description", "policy", "env"];
-const POLICY: [&str; 5] = ["mode", "temp", "network", "unix_sockets", "require"];
+const POLICY: [&str; 7] = [
+    "mode",
+    "protect",
+    "git_worktree",
+    "temp",
+    "network",
+    "unix_sockets",
+    "require",
+];
 const ENV: [&str; 3] = ["inherit", "keep", "drop"];
 
 const MODES: [(&str, SandboxMode); 3] = [
@@ -27,6 +35,7 @@ const MODES: [(&str, SandboxMode); 3] = [
     (SandboxMode::DangerFullAccess.name(), SandboxMode::DangerFullAccess),
 ];
 const TEMPS: [(&str, Temp); 3] = [("host", Temp::Host), ("private", Temp::Private), ("none", Temp::None)];
+const WORKTREES: [(&str, bool); 2] = [("write", true), ("none", false)];
 const DOORS: [(&str, bool); 2] = [("host", true), ("none", false)];
 const REQUIRES: [(&str, Require); 2] = [("full", Require::Full), ("partial", Require::Partial)];
 const INHERITS: [(&str, Inherit); 3] = [
@@ -58,6 +67,8 @@ pub(super) fn profile(file: &Path, text: &str) -> Result<Profile, ProfileError> 
         description: top.text("description")?,
         mode: policy.word("mode", &MODES)?.ok_or_else(|| policy.missing("mode"))?,
         temp: policy.word("temp", &TEMPS)?,
+        protect: policy.names("protect")?.into_iter().map(PathBuf::from).collect(),
+        git_worktree: policy.word("git_worktree", &WORKTREES)?.unwrap_or(false),
         network: policy.word("network", &DOORS)?,
         unix_sockets: policy.word("unix_sockets", &DOORS)?,
         require: policy.word("require", &REQUIRES)?,

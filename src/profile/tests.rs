@@ -73,6 +73,8 @@ fn a_file_says_what_its_author_wrote() {
         description: "For the team.".to_owned(),
         mode: SandboxMode::WorkspaceWrite,
         temp: Some(Temp::Private),
+        protect: Vec::new(),
+        git_worktree: false,
         network: None,
         unix_sockets: None,
         require: Some(Require::Full),

@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, fstat, mkdirat};
-use ringfence_backend::{HOST_TEMP, SandboxExecutionPolicy};
+use ringfence_backend::{HOST_TEMP, SandboxExecutionPolicy, SandboxMode};
 
 /// A state directory that no run can write, held open.
 #[derive(Debug)]
@@ -32,10 +32,11 @@ impl StateDir {
         }
         let within = |root: &Path| path.starts_with(root);
         let in_policy = policy.is_some_and(|policy| {
-            within(policy.workspace_root().path()) || policy.writable().iter().any(|root| within(root.path()))
+            let works_there = policy.mode() != SandboxMode::ReadOnly && within(policy.workspace_root().path());
+            works_there || policy.writable().iter().any(|root| within(root.path()))
         });
         if in_policy {
-            return Err(reach("lies where this run works"));
+            return Err(reach("lies where this run works; RINGFENCE_STATE_DIR names another"));
         }
         let fd = descend(path).map_err(|errno| match errno {
             Errno::ELOOP | Errno::ENOTDIR => reach("leads through a link, which is not followed"),

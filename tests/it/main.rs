@@ -25,6 +25,7 @@ mod modes;
 mod output;
 mod passthrough;
 mod privilege;
+mod protected;
 mod runner;
 mod stdin;
 mod streams;

@@ -52,7 +52,7 @@ pub struct Coverage(BTreeSet<Effect>);
 
 impl Coverage {
     /// The classes that every confining mode promises.
-    pub const PROMISED: [Effect; 8] = [
+    pub const PROMISED: [Effect; 9] = [
         Effect::Content,
         Effect::Tree,
         Effect::Truncate,
@@ -61,6 +61,7 @@ impl Coverage {
         Effect::Metadata,
         Effect::InheritedDescriptors,
         Effect::ProcessMemory,
+        Effect::ProtectedPaths,
     ];
 
     /// Nothing governed.

@@ -58,6 +58,6 @@ pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};
 pub use pinned::{FileId, PinnedPath, WorkspaceRoot};
 pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, StdioKind};
-pub use policy::{HOST_TEMP, PolicyParts, PolicyShape, Require, SandboxExecutionPolicy, Temp};
+pub use policy::{HOST_TEMP, PolicyParts, PolicyShape, Protected, Require, SandboxExecutionPolicy, Temp};
 #[cfg(target_os = "linux")]
 pub use running::{Containment, Launched};

@@ -83,6 +83,10 @@ pub enum PlanStep {
     ReadOnlyMounts,
     /// A path that stays writable there.
     Writable(PinnedPath),
+    /// A directory inside a writable root that cannot be exchanged for another.
+    Held(PinnedPath),
+    /// A path inside a writable root that becomes read-only.
+    Protected(PinnedPath),
     /// A directory shown at a second place.
     Shown {
         /// What is shown.
@@ -166,11 +170,27 @@ impl LaunchPlan {
     #[must_use]
     pub fn roots(&self) -> Vec<(PathBuf, FileId)> {
         let of = |step: &PlanStep| match step {
-            PlanStep::Writable(root) => Some((root.path().to_owned(), root.id())),
+            PlanStep::Writable(root) | PlanStep::Held(root) => Some((root.path().to_owned(), root.id())),
             PlanStep::Shown { from, at } => Some((at.clone(), from.id())),
             _ => None,
         };
         self.steps.iter().filter_map(of).collect()
+    }
+
+    /// The paths inside the writable ones that stay as they are.
+    pub fn protected(&self) -> impl Iterator<Item = &Path> {
+        self.steps.iter().filter_map(|step| match step {
+            PlanStep::Protected(path) => Some(path.path()),
+            _ => None,
+        })
+    }
+
+    /// The paths whose names cannot change: the protected ones and the directories above them.
+    pub fn held(&self) -> impl Iterator<Item = &Path> {
+        self.steps.iter().filter_map(|step| match step {
+            PlanStep::Protected(path) | PlanStep::Held(path) => Some(path.path()),
+            _ => None,
+        })
     }
 
     /// The file in whose place another is shown.

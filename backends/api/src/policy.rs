@@ -1,6 +1,7 @@
 //! The resolved policy: complete, immutable, and carried by every run.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +34,19 @@ pub enum Require {
     Full,
 }
 
+/// A path inside a writable root that stays as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Protected {
+    /// Where it stands, canonical as far as it exists.
+    pub path: PathBuf,
+    /// What stands there; nothing when it does not exist yet, and then its making cannot be refused.
+    pub target: Option<PinnedPath>,
+    /// The directories above it, the topmost first. None of them can be exchanged for another.
+    pub above: Vec<PinnedPath>,
+    /// Whether it was named through a link, which can be exchanged.
+    pub linked: bool,
+}
+
 /// The parts of a policy, before they are checked and sealed.
 #[derive(Clone, Debug)]
 pub struct PolicyParts {
@@ -42,6 +56,8 @@ pub struct PolicyParts {
     pub workspace_root: WorkspaceRoot,
     /// Everything beneath these may change; the workspace root and the host's temp area included.
     pub writable: Vec<PinnedPath>,
+    /// What stays as it is inside them.
+    pub protected: Vec<Protected>,
     /// Which temporary directories the run has.
     pub temp: Temp,
     /// Doors that are closed beside what the mode confines: `network`, `unix-sockets`.
@@ -79,6 +95,7 @@ pub struct SandboxExecutionPolicy {
     mode: SandboxMode,
     workspace_root: WorkspaceRoot,
     writable: Vec<PinnedPath>,
+    protected: Vec<Protected>,
     temp: Temp,
     closed: BTreeSet<Door>,
     require: Require,
@@ -95,6 +112,7 @@ impl SandboxExecutionPolicy {
             mode,
             workspace_root,
             writable,
+            protected,
             temp,
             closed,
             require,
@@ -125,6 +143,7 @@ impl SandboxExecutionPolicy {
         Ok(Self {
             mode,
             workspace_root,
+            protected: within(&top, protected),
             writable: top,
             temp,
             closed,
@@ -151,6 +170,13 @@ impl SandboxExecutionPolicy {
         &self.writable
     }
 
+    /// What stays as it is inside the writable roots: nothing else is listed, and nothing beneath
+    /// something that is listed.
+    #[must_use]
+    pub fn protected(&self) -> &[Protected] {
+        &self.protected
+    }
+
     /// Which temporary directories the run has.
     #[must_use]
     pub const fn temp(&self) -> Temp {
@@ -174,4 +200,24 @@ impl SandboxExecutionPolicy {
     pub fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
+}
+
+/// The protected paths that mean something: those inside a root, without those beneath others of them.
+/// Of the directories above each, those inside the root.
+fn within(roots: &[PinnedPath], protected: Vec<Protected>) -> Vec<Protected> {
+    let mut kept: Vec<Protected> = Vec::new();
+    let mut sorted = protected;
+    sorted.sort_by(|one, other| one.path.cmp(&other.path));
+    for mut path in sorted {
+        let Some(root) = roots.iter().find(|root| path.path.starts_with(root.path())) else {
+            continue;
+        };
+        if kept.iter().any(|above| path.path.starts_with(&above.path)) {
+            continue;
+        }
+        path.above
+            .retain(|above| above.is_within(root) && above.path() != root.path());
+        kept.push(path);
+    }
+    kept
 }

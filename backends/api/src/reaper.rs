@@ -9,7 +9,7 @@
 //! the command is started, touches nothing but that stack.
 #![allow(unsafe_code)]
 
-use std::ffi::{c_int, c_long, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_long, c_uint, c_void};
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 
@@ -173,7 +173,7 @@ impl Watch<'_> {
             }
             if pid == self.command {
                 command_ended = Some((info.si_code == libc::CLD_EXITED, status));
-            } else if self.killing {
+            } else if self.killing && !self.namespace {
                 self.found += 1;
             }
         };
@@ -231,28 +231,81 @@ impl Watch<'_> {
 
     /// Kills every process of the run.
     fn kill(&mut self) {
-        self.killing = true;
         if self.namespace {
+            if !self.killing {
+                // A killed parent that waits still takes its children's ends, so they are counted before.
+                let command = u32::from(self.shared.ended().is_none());
+                self.found = others().saturating_sub(command);
+            }
             // SAFETY: takes numbers. Everybody in this namespace but its first process (kill(2)), at
             // once: a process that is being killed forks no more.
             unsafe { call(libc::SYS_kill, [-1, int(libc::SIGKILL), 0, 0, 0, 0]) };
         } else {
             kill_children();
         }
+        self.killing = true;
     }
+}
+
+/// How many processes the namespace has besides this one, its first.
+fn others() -> u32 {
+    let Some(fd) = open(c"/proc") else { return 0 };
+    let mut count: u32 = 0;
+    // Aligned as the records are.
+    let mut records = [0_u64; 512];
+    loop {
+        let size = c_long::try_from(size_of_val(&records)).unwrap_or(0);
+        // SAFETY: a live buffer of that size (getdents64(2)).
+        let got = unsafe {
+            call(
+                libc::SYS_getdents64,
+                [int(fd), address(records.as_mut_ptr()), size, 0, 0, 0],
+            )
+        };
+        let Some(got) = usize::try_from(got).ok().filter(|got| *got > 0) else {
+            break;
+        };
+        let mut at = 0;
+        while at < got {
+            // SAFETY: the kernel wrote whole records up to `got`: a length at 16, a type, and a name at 19.
+            let (length, first) = unsafe {
+                let record = records.as_ptr().cast::<u8>().add(at);
+                (record.add(16).cast::<[u8; 2]>().read(), record.add(19).read())
+            };
+            if first.is_ascii_digit() {
+                count = count.saturating_add(1);
+            }
+            at += usize::from(u16::from_ne_bytes(length)).max(1);
+        }
+    }
+    close(fd);
+    count.saturating_sub(1)
+}
+
+fn open(path: &CStr) -> Option<RawFd> {
+    let arguments = [
+        int(libc::AT_FDCWD),
+        address(path.as_ptr()),
+        int(libc::O_RDONLY | libc::O_CLOEXEC),
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: a C string, and numbers.
+    let fd = unsafe { call(libc::SYS_openat, arguments) };
+    c_int::try_from(fd).ok().filter(|fd| *fd >= 0)
+}
+
+fn close(fd: RawFd) {
+    // SAFETY: a descriptor of this process's own.
+    unsafe { call(libc::SYS_close, [int(fd), 0, 0, 0, 0, 0]) };
 }
 
 /// Kills the children of this process, as /proc lists them. Theirs come to it when they have died.
 ///
 /// Until a child is waited for, its number names nobody else.
 fn kill_children() {
-    let (path, flags) = (c"/proc/thread-self/children", libc::O_RDONLY | libc::O_CLOEXEC);
-    // SAFETY: a C string, and numbers.
-    let fd = unsafe {
-        let arguments = [int(libc::AT_FDCWD), address(path.as_ptr()), int(flags), 0, 0, 0];
-        call(libc::SYS_openat, arguments)
-    };
-    let Some(fd) = c_int::try_from(fd).ok().filter(|fd| *fd >= 0) else {
+    let Some(fd) = open(c"/proc/thread-self/children") else {
         return;
     };
     let mut pid: c_long = 0;
@@ -275,8 +328,7 @@ fn kill_children() {
             break;
         }
     }
-    // SAFETY: a descriptor that was just made.
-    unsafe { call(libc::SYS_close, [int(fd), 0, 0, 0, 0, 0]) };
+    close(fd);
 }
 
 /// Reads into a buffer, and gives how much came: nothing at the end, and on failure.

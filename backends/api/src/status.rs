@@ -21,6 +21,8 @@ pub enum Stage {
     Mounts,
     /// A writable root that could not be kept writable, or is no longer what it was.
     WritableRoot,
+    /// A protected path that could not be made read-only, or is no longer what it was.
+    Protected,
     /// The accelerator could not be put in its place.
     Accelerator,
     /// The working directory is no longer what it was, or cannot be entered.
@@ -44,13 +46,14 @@ pub enum Stage {
 }
 
 impl Stage {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 17] = [
         Self::Namespaces,
         Self::Parent,
         Self::Session,
         Self::UserMap,
         Self::Mounts,
         Self::WritableRoot,
+        Self::Protected,
         Self::Accelerator,
         Self::WorkingDirectory,
         Self::Streams,
@@ -73,6 +76,7 @@ impl Stage {
             Self::UserMap => "map the caller into a user namespace",
             Self::Mounts => "make the mounts read-only",
             Self::WritableRoot => "keep a writable root writable",
+            Self::Protected => "keep a protected path as it is",
             Self::Accelerator => "show the copy of the C library",
             Self::WorkingDirectory => "enter the working directory",
             Self::Streams => "set up the standard streams",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use ringfence_backend::status::{Failure, Stage};
-use ringfence_backend::{Boundary, FileId, Observe, PlanStep, PrepareError};
+use ringfence_backend::{Boundary, FileId, Observe, PinnedPath, PlanStep, PrepareError};
 
 use crate::filter::{self, Program, Sockets, TooLong};
 use crate::kernel::{self, ChildFd};
@@ -26,6 +26,18 @@ struct Tree {
     at: CString,
 }
 
+impl Tree {
+    /// A tree that is attached where it is taken from.
+    fn in_place(path: &PinnedPath) -> Result<Self, PrepareError> {
+        let at = c_path(path.path())?;
+        Ok(Self {
+            from: at.clone(),
+            id: path.id(),
+            at,
+        })
+    }
+}
+
 /// Everything the child needs to confine itself.
 #[derive(Debug, Default)]
 pub(crate) struct LandlockBoundary {
@@ -33,6 +45,8 @@ pub(crate) struct LandlockBoundary {
     pids: bool,
     mounts: bool,
     trees: Vec<Tree>,
+    /// What is mounted over itself inside the trees, and whether it becomes read-only.
+    nested: Vec<(Tree, bool)>,
     replaced: Option<Tree>,
     ruleset: Option<Arc<OwnedFd>>,
     log: bool,
@@ -81,12 +95,11 @@ impl LandlockBoundary {
                 PlanStep::PidNamespace => boundary.pids = true,
                 PlanStep::ReadOnlyMounts => boundary.mounts = true,
                 PlanStep::Writable(root) => {
-                    let path = c_path(root.path())?;
-                    boundary.trees.push(Tree {
-                        from: path.clone(),
-                        id: root.id(),
-                        at: path,
-                    });
+                    boundary.trees.push(Tree::in_place(root)?);
+                }
+                PlanStep::Held(path) | PlanStep::Protected(path) => {
+                    let read_only = matches!(step, PlanStep::Protected(_));
+                    boundary.nested.push((Tree::in_place(path)?, read_only));
                 }
                 PlanStep::Shown { from, at } => {
                     boundary.trees.push(Tree {
@@ -200,6 +213,14 @@ impl LandlockBoundary {
             if let Some(fd) = slot {
                 kernel::attach_tree(*fd, &tree.at).map_err(at(Stage::WritableRoot))?;
             }
+        }
+        // A name that something is mounted on cannot be removed or given to anything else (EBUSY).
+        for (tree, read_only) in &self.nested {
+            let fd = take(tree, Stage::Protected)?;
+            if *read_only {
+                kernel::make_tree_read_only(fd).map_err(at(Stage::Protected))?;
+            }
+            kernel::attach_tree(fd, &tree.at).map_err(at(Stage::Protected))?;
         }
         // Taken from what is read-only by now, so that it stays so.
         if let Some(tree) = &self.replaced {

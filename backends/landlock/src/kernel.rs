@@ -68,8 +68,17 @@ pub(crate) fn clone_tree(path: &CStr) -> Result<ChildFd, Errno> {
 
 /// Closes the device nodes on a detached tree: no device is a file of the user's.
 pub(crate) fn close_devices(tree: ChildFd) -> Result<(), Errno> {
+    set_attributes(tree, libc::MOUNT_ATTR_NODEV)
+}
+
+/// Makes a detached tree read-only.
+pub(crate) fn make_tree_read_only(tree: ChildFd) -> Result<(), Errno> {
+    set_attributes(tree, libc::MOUNT_ATTR_RDONLY)
+}
+
+fn set_attributes(tree: ChildFd, attributes: u64) -> Result<(), Errno> {
     let attributes = libc::mount_attr {
-        attr_set: libc::MOUNT_ATTR_NODEV,
+        attr_set: attributes,
         attr_clr: 0,
         propagation: 0,
         userns_fd: 0,

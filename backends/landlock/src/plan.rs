@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use ringfence_backend::{
     Accelerator, BackendId, CommandSpec, Coverage, Door, Effect, HostSupport, LandlockRule, LaunchPlan, Observe,
-    PlanError, PlanStep, Require, SandboxExecutionPolicy, SandboxMode, StdioKind,
+    PlanError, PlanStep, Protected, Require, SandboxExecutionPolicy, SandboxMode, StdioKind,
 };
 
 use crate::ruleset::SIGNALS;
@@ -62,6 +62,10 @@ pub(crate) fn plan(
             }
         }
     }
+    let protected = policy.protected();
+    if steps.contains(&PlanStep::ReadOnlyMounts) {
+        steps.extend(nested(protected));
+    }
     let accelerator = command.accelerator.as_ref().filter(|_| command.observe != Observe::No);
     let accelerator = accelerator.filter(|_| steps.contains(&PlanStep::ReadOnlyMounts));
     if let Some(Accelerator { copy, library, .. }) = accelerator {
@@ -102,7 +106,13 @@ pub(crate) fn plan(
         Effect::Devices,
         mode == SandboxMode::ReadOnly || (host.mounts && !everything),
     )
-    .without(Effect::InheritedDescriptors, handed);
+    .without(Effect::InheritedDescriptors, handed)
+    .with(
+        Effect::ProtectedPaths,
+        protected.is_empty()
+            || steps.contains(&PlanStep::ReadOnlyMounts)
+                && protected.iter().all(|path| path.target.is_some() && !path.linked),
+    );
     let dialect: &[&str] = if host.mounts { &[EROFS] } else { &[EACCES, EROFS] };
     Ok(LaunchPlan {
         backend: BackendId::Landlock,
@@ -114,6 +124,20 @@ pub(crate) fn plan(
         steps,
         dialect,
     })
+}
+
+/// What is mounted inside the writable roots, each after what stands above it.
+fn nested(protected: &[Protected]) -> Vec<PlanStep> {
+    let mut steps: Vec<PlanStep> = Vec::new();
+    for path in protected {
+        for above in path.above.iter().cloned().map(PlanStep::Held) {
+            if !steps.contains(&above) {
+                steps.push(above);
+            }
+        }
+        steps.extend(path.target.clone().map(PlanStep::Protected));
+    }
+    steps
 }
 
 /// The namespaces of the mount layer.

@@ -112,7 +112,9 @@ fn support(abi: u8, layer: Layer, missing: Vec<Missing>) -> HostSupport {
         user_namespace: layer.has_user(),
         pid_namespace: layer.has_pids(),
         missing,
-        coverage: coverage(abi, mounts, false).with(Effect::Devices, mounts),
+        coverage: coverage(abi, mounts, false)
+            .with(Effect::Devices, mounts)
+            .with(Effect::ProtectedPaths, mounts),
     }
 }
 

@@ -50,7 +50,8 @@ impl Attempt<'_> {
         let node = place.node.as_ref().ok_or(Verdict::Pass)?;
         demand(!is_dots(&place) && (node.kind() == SFlag::S_IFDIR) == directory && may_remove(&place, node))?;
         demand(!directory || is_empty(node))?;
-        Ok(self.bounds.refuse(Operation::Remove, node.path()))
+        let held = self.bounds.hold(Operation::Remove, &node.path());
+        Ok(held.unwrap_or_else(|| self.bounds.refuse(Operation::Remove, node.path())))
     }
 
     pub(super) fn rename(&self, old: PathArg, new: PathArg, flags: u64) -> Step<Verdict> {
@@ -64,7 +65,10 @@ impl Attempt<'_> {
         let beneath = matches!((node.path(), new.path()), (Where::At(old), Where::At(new)) if new != old && new.starts_with(&old));
         demand(!is_dots(&old) && !is_dots(&new))?;
         demand(node.kind() != SFlag::S_IFDIR || !beneath)?;
-        Ok(self.either(Operation::Rename, &old, &new))
+        let held = |place: &Place| self.bounds.hold(Operation::Rename, &place.path());
+        Ok(held(&old)
+            .or_else(|| held(&new))
+            .unwrap_or_else(|| self.either(Operation::Rename, &old, &new)))
     }
 
     pub(super) fn link(&self, old: PathArg, new: PathArg, flags: u64) -> Step<Verdict> {
