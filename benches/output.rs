@@ -181,7 +181,7 @@ fn captured(place: &Place, writer: &[OsString], bytes: u64, max_spill: u64) {
         merge: false,
     };
     let report = runner
-        .run_blocking(runner.resolve(request).unwrap(), &Abort::new().unwrap())
+        .run_blocking(runner.resolve(request).unwrap(), &Abort::new())
         .unwrap();
     let out = report.stdout.unwrap();
     assert_eq!((out.bytes, out.text.len()), (bytes, 64_000), "{:?}", report.stderr);

@@ -1,5 +1,7 @@
 //! Why a command could not run: a stable code, a sentence, a way out.
 
+mod managed;
+
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
@@ -8,8 +10,9 @@ use std::time::Duration;
 use ringfence_backend::BackendId;
 use serde::{Deserialize, Serialize};
 
-use crate::exec::managed::ManagedEnvError;
 use crate::policy::PolicyError;
+
+pub use managed::{Fault, ManagedEnvError};
 
 /// The stable code of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -104,6 +107,9 @@ pub enum Error {
     /// A contributor of the host declared or returned a variable that cannot be.
     #[error(transparent)]
     Environment(#[from] ManagedEnvError),
+    /// The end of the run was asked for before it began.
+    #[error("the run was aborted before it started")]
+    Aborted,
     /// The command began to run, and can no longer be watched. It was told to end.
     #[error("the command began, and was lost sight of: {source}")]
     Lost {
@@ -139,7 +145,7 @@ impl Error {
             Self::CommandNotExecutable { .. } => ErrorCode::CommandNotExecutable,
             Self::CommandTooLarge { .. } => ErrorCode::CommandTooLarge,
             Self::Input { .. } | Self::Environment(_) => ErrorCode::InputInvalid,
-            Self::Host { .. } | Self::Lost { .. } => ErrorCode::Internal,
+            Self::Host { .. } | Self::Lost { .. } | Self::Aborted => ErrorCode::Internal,
         }
     }
 
@@ -169,7 +175,7 @@ impl Error {
             }
             Self::Input { hint, .. } => hint.clone(),
             Self::Environment(error) => error.hint().to_owned(),
-            Self::Host { .. } | Self::Lost { .. } => return None,
+            Self::Host { .. } | Self::Lost { .. } | Self::Aborted => return None,
         };
         Some(text)
     }

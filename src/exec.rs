@@ -1,5 +1,6 @@
 //! Running one command: resolve, start, wait, stop, report.
 
+mod abort;
 pub mod background;
 pub mod env;
 mod input;
@@ -27,18 +28,17 @@ use std::time::Instant;
 
 use ringfence_backend::{Effect, Enforcement, LaunchError, SandboxMode, status::Stage};
 
-pub use long::LongCommand;
+pub use abort::Abort;
 pub use output::Part;
 pub use request::{
     Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input,
     MAX_COMMAND, MAX_TIMEOUT, new_run_id,
 };
 pub use spec::ExecSpec;
-pub use stop::Abort;
 
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
-use crate::facts::{CapturedStream, Containment, Denial, Limit, Loosening, RunReport, SandboxFacts, Survivors};
+use crate::facts::{CapturedStream, Denial, Limit, Loosening, RunReport, SandboxFacts, Survivors};
 use crate::selection::Selection;
 use managed::ManagedEnv;
 use spawn::Spawned;
@@ -140,10 +140,7 @@ impl Runner {
         show: &mut dyn FnMut(&Spawned),
     ) -> Result<RunReport, Error> {
         if ends.abort.requests() > 0 {
-            return Err(Error::Host {
-                doing: "the run was aborted before it started",
-                source: std::io::ErrorKind::Interrupted.into(),
-            });
+            return Err(Error::Aborted);
         }
         let spawned = match spawn::spawn(&self.selection, &spec) {
             Err(error) if self.disproved(&spec, &error) => {
@@ -167,7 +164,7 @@ impl Runner {
             doing: "could not start a run",
             source,
         };
-        let abort = Arc::new(Abort::new().map_err(host)?);
+        let abort = Arc::new(Abort::new());
         let guard = AbortOnDrop(Arc::clone(&abort));
         let runner = self.clone();
         let done = tokio::task::spawn_blocking(move || runner.run_blocking(spec, &abort)).await;
@@ -221,10 +218,7 @@ fn report(
         workspace_root: spec.policy().workspace_root().path().to_owned(),
     };
     let mut denied = |denial: &Denial| tell(Event::Denied(denial, &loosening));
-    let containment = match spawned.process.containment() {
-        ringfence_backend::Containment::PidNamespace => Containment::PidNamespace,
-        ringfence_backend::Containment::Subreaper => Containment::Subreaper,
-    };
+    let containment = spawned.process.containment();
     let ended = wait::wait(spawned, spec.grace(), ends, &mut denied).map_err(|source| Error::Lost { source })?;
     let confined = spec.policy().mode().confines();
     let mut enforcement = spec.plan().enforcement.clone();

@@ -7,11 +7,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ringfence_backend::{BackendId, Door, Effect, Enforcement, SandboxMode};
+use ringfence_backend::{BackendId, Containment, Door, Effect, Enforcement, SandboxMode};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
-
-use crate::exec::LongCommand;
 
 mod denial;
 mod loosening;
@@ -69,6 +67,15 @@ pub enum Limit {
     Output,
 }
 
+/// A shell text that a report shows in part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LongCommand {
+    /// The length of the text, in bytes.
+    pub bytes: usize,
+    /// How many of them `argv` shows: its beginning.
+    pub shown: usize,
+}
+
 /// How the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -76,6 +83,8 @@ pub enum Exit {
     Code(i32),
     /// By this signal.
     Signal(i32),
+    /// Nobody knows: it could not be killed in time, or its reaper was.
+    Unknown,
 }
 
 impl Exit {
@@ -84,7 +93,7 @@ impl Exit {
     pub const fn code(self) -> Option<i32> {
         match self {
             Self::Code(code) => Some(code),
-            Self::Signal(_) => None,
+            Self::Signal(_) | Self::Unknown => None,
         }
     }
 
@@ -92,7 +101,7 @@ impl Exit {
     #[must_use]
     pub fn signal(self) -> Option<String> {
         match self {
-            Self::Code(_) => None,
+            Self::Code(_) | Self::Unknown => None,
             Self::Signal(number) => Some(match nix::sys::signal::Signal::try_from(number) {
                 Ok(signal) => signal.as_str().to_owned(),
                 Err(_) => format!("SIG{number}"),
@@ -106,6 +115,7 @@ impl Exit {
         let number = match self {
             Self::Code(code) => code,
             Self::Signal(number) => 128 + number,
+            Self::Unknown => 125,
         };
         u8::try_from(number & 0xff).unwrap_or(u8::MAX)
     }
@@ -163,17 +173,6 @@ pub struct Survivors {
     pub found: u32,
     /// How many were killed.
     pub killed: u32,
-}
-
-/// The means by which the processes of a run are kept together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub enum Containment {
-    /// A PID namespace, which the kernel ends with its first process.
-    #[serde(rename = "pidns")]
-    PidNamespace,
-    /// A child subreaper, to which every process of the run comes whose parent has ended.
-    #[serde(rename = "subreaper")]
-    Subreaper,
 }
 
 /// What confinement did in a run.

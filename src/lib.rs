@@ -26,6 +26,6 @@ pub use exec::{Abort, Capture, Event, Evidence, ExecRequest, ExecSpec, Input, Ru
 pub use facts::{Denied, Exit, RunReport, SandboxFacts};
 pub use policy::{Deployment, PolicyError, SessionPolicy, Surroundings, resolve};
 pub use ringfence_backend::{
-    BackendId, Coverage, Door, Effect, Enforcement, PinnedPath, Require, SandboxExecutionPolicy, SandboxMode, Temp,
-    WorkspaceRoot,
+    BackendId, Containment, Coverage, Door, Effect, Enforcement, PinnedPath, Require, SandboxExecutionPolicy,
+    SandboxMode, Temp, WorkspaceRoot,
 };

@@ -3,6 +3,7 @@
 //! `profiles/README.md` holds the rules of their naming.
 
 mod error;
+pub(crate) mod names;
 mod read;
 #[cfg(test)]
 mod tests;
@@ -13,8 +14,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use ringfence_backend::{Require, SandboxMode, Temp};
-
-use crate::exec::env::Inherit;
 
 pub use error::{Expected, Place, ProfileError};
 
@@ -73,6 +72,20 @@ pub struct Profile {
     pub require: Option<Require>,
     /// The command's environment.
     pub env: ProfileEnv,
+}
+
+/// What a command inherits of the caller's environment. `RINGFENCE_*` and the variables that a host
+/// manages never come through.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inherit {
+    /// Everything but names that look like credentials and names that change a shell or a loader
+    /// before a command's first line.
+    #[default]
+    Filtered,
+    /// Everything, credentials included.
+    All,
+    /// Nothing.
+    None,
 }
 
 /// What a profile says of the command's environment.

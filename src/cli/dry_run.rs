@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use ringfence::exec::LongCommand;
 use ringfence::exec::limits::UNLIMITED;
+use ringfence::facts::LongCommand;
 use ringfence::facts::SCHEMA;
 use ringfence::{BackendId, Door, Effect, Enforcement, ExecSpec, Require, SandboxMode, Temp};
 use ringfence_backend::{LandlockRule, Observe, PlanStep};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use ringfence::exec::LongCommand;
+use ringfence::facts::LongCommand;
 use ringfence::facts::Observed;
 use ringfence::{Denied, Effect, Enforcement, Error, RunReport, SandboxMode};
 
@@ -286,7 +286,8 @@ fn to_stderr(text: &str) {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use ringfence::facts::{Containment, Loosening, Survivors};
+    use ringfence::Containment;
+    use ringfence::facts::{Loosening, Survivors};
     use ringfence::{BackendId, Denied, Effect, Exit, SandboxFacts, SandboxMode};
 
     use super::*;

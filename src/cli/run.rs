@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use ringfence::exec::{LongCommand, new_run_id};
+use ringfence::exec::new_run_id;
+use ringfence::facts::LongCommand;
 use ringfence::facts::{DenialEntry, SCHEMA};
 use ringfence::{BackendId, Error, ErrorReport, Event, ExecSpec, RunReport, Runner, SandboxMode};
 

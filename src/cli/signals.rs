@@ -9,6 +9,7 @@
 //! * A signal that was ignored when Ringfence was started stays ignored, as under nohup(1).
 
 use std::io;
+use std::os::fd::AsFd;
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -47,7 +48,7 @@ impl StopSignals {
         stopping.thread_block()?;
         let signals = SignalFd::with_flags(&stopping, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         Ok(Self {
-            abort: Abort::of_signals(signals, !captured && has_terminal()),
+            abort: Abort::of_signals(signals.as_fd().try_clone_to_owned()?, !captured && has_terminal()),
             before,
         })
     }

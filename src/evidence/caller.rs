@@ -111,9 +111,11 @@ impl Caller {
         if readlinkat(proc, "self").is_ok() {
             return (self.process().to_string(), self.tid.to_string());
         }
+        // From the namespace of this process's /proc inwards: the run's is the second. A command can make
+        // more, but it cannot mount a /proc for them.
         let inner = |field| {
             let numbers = self.status(field).unwrap_or_default();
-            numbers.split_ascii_whitespace().last().unwrap_or("0").to_owned()
+            numbers.split_ascii_whitespace().nth(1).unwrap_or("0").to_owned()
         };
         (inner("NStgid:"), inner("NSpid:"))
     }

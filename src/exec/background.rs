@@ -89,7 +89,7 @@ impl Runner {
             source,
         };
         let state = Arc::new(State {
-            abort: Abort::new().map_err(host)?,
+            abort: Abort::new(),
             asked: AtomicBool::new(false),
             streams: Mutex::default(),
             outcome: Mutex::default(),
@@ -98,12 +98,12 @@ impl Runner {
         });
         let run_id = spec.run_id().to_owned();
         let (runner, shared) = (self.clone(), Arc::clone(&state));
+        self.live.add(&state);
         // The reaper is tied to the thread that starts it, which therefore stays until the end.
         std::thread::Builder::new()
             .name("ringfence-run".to_owned())
             .spawn(move || shared.run(&runner, spec, lifetime))
             .map_err(host)?;
-        self.live.add(&state);
         Ok(Background {
             run_id,
             state,
@@ -116,7 +116,7 @@ impl Runner {
     pub fn stop_all(&self) -> usize {
         let runs = self.live.all();
         for run in &runs {
-            run.kill();
+            run.ask();
         }
         for run in &runs {
             run.wait();
@@ -160,7 +160,7 @@ impl Background {
     #[must_use]
     pub fn status(&self) -> Status {
         match self.outcome() {
-            Some(outcome) => settled(&outcome),
+            Some(outcome) => State::settled(&outcome),
             None if self.state.asked.load(Ordering::SeqCst) => Status::Stopping,
             None => Status::Running,
         }
@@ -215,27 +215,25 @@ impl Background {
 
 impl Drop for Background {
     fn drop(&mut self) {
-        if self.outcome().is_none() {
-            self.state.abort.trigger();
-        }
-    }
-}
-
-fn settled(outcome: &Result<RunReport, Error>) -> Status {
-    match outcome {
-        Err(_) => Status::NeverRan,
-        Ok(report) => {
-            let ended = report.aborted || report.timed_out || report.limit.is_some();
-            if ended || matches!(report.exit, Exit::Signal(_)) {
-                Status::Killed
-            } else {
-                Status::Completed
-            }
-        }
+        self.state.ask();
     }
 }
 
 impl State {
+    fn settled(outcome: &Result<RunReport, Error>) -> Status {
+        match outcome {
+            Err(Error::Aborted) => Status::Killed,
+            Err(_) => Status::NeverRan,
+            Ok(report) => {
+                let ended = report.aborted || report.timed_out || report.limit.is_some();
+                match report.exit {
+                    Exit::Code(_) if !ended => Status::Completed,
+                    _ => Status::Killed,
+                }
+            }
+        }
+    }
+
     fn run(&self, runner: &Runner, spec: ExecSpec, lifetime: Lifetime) {
         let ends = Ends {
             abort: &self.abort,
@@ -244,12 +242,26 @@ impl State {
             output: lifetime.output,
         };
         let started = Instant::now();
+        // Whatever happens to this thread, nobody waits for its run for ever.
+        let last_word = LastWord(self);
         let outcome = runner.run_until(spec, &ends, started, &mut |_| {}, &mut |spawned| {
             *lock(&self.streams) = [spawned.stdout.clone(), spawned.stderr.clone()];
         });
-        *lock(&self.outcome) = Some(Arc::new(outcome));
+        last_word.0.settle(outcome);
+    }
+
+    /// Says what came of the run, the first time.
+    fn settle(&self, outcome: Result<RunReport, Error>) {
+        lock(&self.outcome).get_or_insert_with(|| Arc::new(outcome));
         self.finished.notify_all();
         self.told.send_replace(true);
+    }
+
+    /// Asks for the end, if nobody has yet.
+    fn ask(&self) {
+        if lock(&self.outcome).is_none() && !self.asked.swap(true, Ordering::SeqCst) {
+            self.abort.trigger();
+        }
     }
 
     fn kill(&self) -> bool {
@@ -269,6 +281,16 @@ impl State {
             }
             outcome = self.finished.wait(outcome).unwrap_or_else(PoisonError::into_inner);
         }
+    }
+}
+
+struct LastWord<'a>(&'a State);
+
+impl Drop for LastWord<'_> {
+    fn drop(&mut self) {
+        self.0.settle(Err(Error::Lost {
+            source: std::io::Error::other("the thread that waited for it has failed"),
+        }));
     }
 }
 

@@ -4,9 +4,8 @@ use std::ffi::{OsStr, OsString};
 
 use super::managed::ManagedEnv;
 use crate::error::Error;
-
-/// Names of this prefix belong to Ringfence.
-const MANAGED: &str = "RINGFENCE_";
+pub use crate::profile::Inherit;
+use crate::profile::names::{is_ringfences, unusable};
 
 /// Parts of a name, between underscores, that mark a credential.
 const CREDENTIAL_PARTS: [&str; 9] = [
@@ -66,20 +65,6 @@ const NO_TERMINAL: [(&str, &str); 4] = [
     ("PAGER", "cat"),
     ("GIT_PAGER", "cat"),
 ];
-
-/// What a command inherits of the caller's environment. `RINGFENCE_*` and the variables that a host
-/// manages never come through.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Inherit {
-    /// Everything but names that look like credentials and names that change a shell or a loader
-    /// before a command's first line.
-    #[default]
-    Filtered,
-    /// Everything, credentials included.
-    All,
-    /// Nothing.
-    None,
-}
 
 /// What the caller wants changed. Explicit entries win over every rule of this module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -181,38 +166,6 @@ fn check_name(option: &str, name: &OsStr, managed: &ManagedEnv) -> Result<(), Er
     Err(Error::input(option, name, reason, hint))
 }
 
-/// What is wrong with the name of a variable that a user gives, and what to do.
-pub(crate) fn unusable(name: &OsStr) -> Option<(&'static str, &'static str)> {
-    malformed(name).or_else(|| {
-        is_ringfences(name).then_some((
-            "names that begin with RINGFENCE_ are Ringfence's own",
-            "choose another name",
-        ))
-    })
-}
-
-/// What keeps a name from being the name of any variable, and what to do.
-pub(super) fn malformed(name: &OsStr) -> Option<(&'static str, &'static str)> {
-    let bytes = name.as_encoded_bytes();
-    if bytes.is_empty() {
-        Some(("the name is empty", "give a name such as CI"))
-    } else if bytes.contains(&b'=') {
-        Some((
-            "a name cannot contain `=`",
-            "give the name alone, or NAME=VALUE with --env",
-        ))
-    } else if bytes.contains(&0) {
-        Some(("a name cannot contain a NUL byte", "leave the NUL byte out"))
-    } else {
-        None
-    }
-}
-
-/// Whether a name is one that only Ringfence may set.
-pub(super) fn is_ringfences(name: &OsStr) -> bool {
-    starts_with(name, MANAGED)
-}
-
 /// Whether the filter takes a name out.
 fn is_filtered(name: &OsStr) -> bool {
     let text = name.to_string_lossy();
@@ -221,12 +174,6 @@ fn is_filtered(name: &OsStr) -> bool {
         || STARTUP_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
         || CREDENTIALS.contains(&upper.as_str())
         || upper.split('_').any(|part| CREDENTIAL_PARTS.contains(&part))
-}
-
-fn starts_with(name: &OsStr, prefix: &str) -> bool {
-    name.as_encoded_bytes()
-        .to_ascii_uppercase()
-        .starts_with(prefix.as_bytes())
 }
 
 #[cfg(test)]

@@ -20,25 +20,16 @@ use std::path::Path;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use serde::Serialize;
 
 use super::request::MAX_COMMAND;
 use crate::error::Error;
+use crate::facts::LongCommand;
 
 /// The longest text that is handed over as an argument, in bytes.
 const LONGEST_ARGUMENT: usize = 120 * 1024;
 
 /// How much of a long text a report shows, in bytes.
 const SHOWN: usize = 4096;
-
-/// A shell text that a report shows in part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LongCommand {
-    /// The length of the text, in bytes.
-    pub bytes: usize,
-    /// How many of them `argv` shows: its beginning.
-    pub shown: usize,
-}
 
 /// A command whose text is not among its arguments.
 #[derive(Debug)]

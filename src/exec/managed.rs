@@ -11,8 +11,10 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::Path;
 
-use super::env::{self, put};
+use super::env::put;
 use super::request::ExecRequest;
+pub use crate::error::{Fault, ManagedEnvError};
+use crate::profile::names;
 
 /// Names beside `RINGFENCE_*` that Ringfence itself sets.
 const RESERVED: [&str; 5] = ["PWD", "TMPDIR", "TMP", "TEMP", "TMPPREFIX"];
@@ -37,73 +39,6 @@ pub struct Variable {
     pub name: OsString,
     /// What it tells, in a line, for people.
     pub description: String,
-}
-
-/// What is wrong with a contributor, or with what it returned.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the variable {name:?} of the contributor {contributor:?} cannot be set: {fault}")]
-pub struct ManagedEnvError {
-    /// The contributor.
-    pub contributor: String,
-    /// The variable; empty when it is about the contributor as a whole.
-    pub name: OsString,
-    /// What is wrong.
-    pub fault: Fault,
-}
-
-/// What is wrong with a contributed variable.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Fault {
-    /// The contributor has no name.
-    #[error("the contributor's name is blank")]
-    BlankContributor,
-    /// Two contributors have one name.
-    #[error("a contributor of that name is registered already")]
-    SameContributor,
-    /// The name is empty, or has an `=` or a NUL byte.
-    #[error("{0}")]
-    Malformed(&'static str),
-    /// The name is one that Ringfence sets.
-    #[error("Ringfence itself sets variables of that name")]
-    Reserved,
-    /// The description says nothing.
-    #[error("its description is blank")]
-    BlankDescription,
-    /// The name is declared twice.
-    #[error("{by:?} has declared it already")]
-    Declared {
-        /// The contributor that did.
-        by: String,
-    },
-    /// It was returned for a run and never declared.
-    #[error("it was not declared")]
-    Undeclared,
-    /// It was returned twice for one run.
-    #[error("it was returned twice")]
-    Twice,
-    /// Its value has a NUL byte.
-    #[error("its value has a NUL byte at offset {offset}")]
-    NulInValue {
-        /// Where.
-        offset: usize,
-    },
-}
-
-impl ManagedEnvError {
-    /// What to do about it.
-    #[must_use]
-    pub const fn hint(&self) -> &'static str {
-        match self.fault {
-            Fault::BlankContributor | Fault::SameContributor => "give each contributor a name of its own",
-            Fault::Malformed(_) | Fault::Reserved => "choose another name, with a prefix of the host's own",
-            Fault::BlankDescription => "say in a line what the variable tells",
-            Fault::Declared { .. } => "declare each variable once, in one contributor",
-            Fault::Undeclared => "declare every variable that the contributor may return",
-            Fault::Twice => "return each variable once at most",
-            Fault::NulInValue { .. } => "leave the NUL byte out, or the variable",
-        }
-    }
 }
 
 /// The contributors of a host, checked against one another.
@@ -136,10 +71,10 @@ impl ManagedEnv {
         }
         for variable in contributor.variables() {
             let name = variable.name.as_os_str();
-            if let Some((reason, _)) = env::malformed(name) {
+            if let Some((reason, _)) = names::malformed(name) {
                 return Err(refused(name, Fault::Malformed(reason)));
             }
-            if env::is_ringfences(name) || RESERVED.iter().any(|reserved| name == *reserved) {
+            if names::is_ringfences(name) || RESERVED.iter().any(|reserved| name == *reserved) {
                 return Err(refused(name, Fault::Reserved));
             }
             if variable.description.trim().is_empty() {
@@ -179,7 +114,7 @@ impl ManagedEnv {
     ) -> Result<Vec<(OsString, OsString)>, ManagedEnvError> {
         let mut vars = request.env.clone();
         // Whatever the caller had there: a stale value must not pass for a fact of this run.
-        vars.retain(|(name, _)| !env::is_ringfences(name) && !self.declares(name));
+        vars.retain(|(name, _)| !names::is_ringfences(name) && !self.declares(name));
         ringfences_own(request, workdir, scratch, &mut vars);
         self.contribute(request, &mut vars)?;
         Ok(vars)

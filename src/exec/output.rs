@@ -144,6 +144,7 @@ impl Stream {
     pub(super) fn finish(&mut self) -> CapturedStream {
         self.fd = None;
         self.spill();
+        self.spill.close();
         let all = self.read_from(0);
         CapturedStream {
             text: all.text,

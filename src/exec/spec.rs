@@ -12,13 +12,14 @@ use ringfence_backend::{
 };
 
 use super::limits::Resource;
-use super::long::{self, Carried, LongCommand};
+use super::long::{self, Carried};
 use super::managed::ManagedEnv;
 use super::request::{Capture, DEFAULT_GRACE, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input, MAX_TIMEOUT};
 use super::scratch::Scratch;
 use super::{limits, lookup, stdio, too_large};
 use crate::error::Error;
 use crate::evidence::accelerator;
+use crate::facts::LongCommand;
 use crate::selection::Selection;
 
 /// The longest time a timer of poll(2) can be set to.

@@ -21,7 +21,10 @@ pub(super) use place::Place;
 /// One stream's file.
 #[derive(Debug)]
 pub(super) struct SpillFile {
-    place: Arc<Place>,
+    /// Until it is closed.
+    place: Option<Arc<Place>>,
+    /// Where the file is, once it is closed.
+    path: Option<PathBuf>,
     name: &'static str,
     /// How long the file may get, in bytes.
     cap: u64,
@@ -55,7 +58,8 @@ impl SpillFile {
             State::Waiting
         };
         Self {
-            place,
+            place: Some(place),
+            path: None,
             name,
             cap,
             state,
@@ -74,7 +78,8 @@ impl SpillFile {
     /// Writes the next bytes: those from [`wants`](Self::wants) on.
     pub(super) fn write(&mut self, pieces: [&[u8]; 2]) {
         if matches!(self.state, State::Waiting) {
-            self.state = match self.place.create(self.name) {
+            let made = self.place.as_ref().map(|place| place.create(self.name));
+            self.state = match made.unwrap_or_else(|| Err(Spill::failed(0, Errno::EBADF))) {
                 Ok(file) => State::Open {
                     file,
                     written: 0,
@@ -102,11 +107,30 @@ impl SpillFile {
         }
     }
 
+    /// Closes the file, and gives up the place once nobody else is there. Some file systems tell only
+    /// now that they have no room for what was written.
+    pub(super) fn close(&mut self) {
+        self.path = self.path();
+        self.place = None;
+        let state = std::mem::replace(&mut self.state, State::Waiting);
+        self.state = match state {
+            State::Open { file, written, .. } => State::Over {
+                account: match nix::unistd::close(file) {
+                    Ok(()) => Spill::Complete { bytes: written },
+                    Err(errno) => Spill::failed(written, errno),
+                },
+                named: true,
+            },
+            other => other,
+        };
+    }
+
     /// Where the file is, as soon as there is one.
     pub(super) fn path(&self) -> Option<PathBuf> {
-        match self.state {
-            State::Waiting | State::Over { named: false, .. } => None,
-            State::Open { .. } | State::Over { named: true, .. } => self.place.path_of(self.name),
+        let named = !matches!(self.state, State::Waiting | State::Over { named: false, .. });
+        match &self.place {
+            Some(place) if named => place.path_of(self.name),
+            _ => self.path.clone(),
         }
     }
 

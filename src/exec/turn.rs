@@ -7,10 +7,20 @@ use std::time::Instant;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use super::abort::Requests;
 use super::input::Wants;
 use super::spawn::Spawned;
-use super::stop::Abort;
 use crate::facts::Denial;
+
+/// What is waited for besides the run's own descriptors.
+pub(super) struct Waiting<'a> {
+    /// Until when.
+    pub(super) due: Option<Instant>,
+    /// Requests to end the run.
+    pub(super) requests: Option<&'a Requests<'a>>,
+    /// Whether it is known that the command has ended.
+    pub(super) ended: bool,
+}
 
 /// What a turn has shown.
 pub(super) struct Ready {
@@ -39,16 +49,11 @@ enum Event {
     InputClosed,
 }
 
-/// Waits for the next event, at most until `due`, moves the bytes that can be moved, and answers
+/// Waits for the next event, moves the bytes that can be moved, and answers
 /// the calls that wait.
-pub(super) fn turn(
-    spawned: &mut Spawned,
-    due: Option<Instant>,
-    abort: Option<&Abort>,
-    tell: &mut dyn FnMut(&Denial),
-) -> io::Result<Ready> {
+pub(super) fn turn(spawned: &mut Spawned, waiting: &Waiting<'_>, tell: &mut dyn FnMut(&Denial)) -> io::Result<Ready> {
     let stdin = io::stdin();
-    let happened = next_events(spawned, due, abort, &stdin)?;
+    let happened = next_events(spawned, waiting, &stdin)?;
     let has = |event| happened.contains(&event);
     if has(Event::Call)
         && let Some(supervisor) = &mut spawned.supervisor
@@ -79,12 +84,7 @@ pub(super) fn turn(
     })
 }
 
-fn next_events(
-    spawned: &Spawned,
-    due: Option<Instant>,
-    abort: Option<&Abort>,
-    stdin: &io::Stdin,
-) -> io::Result<Vec<Event>> {
+fn next_events(spawned: &Spawned, waiting: &Waiting<'_>, stdin: &io::Stdin) -> io::Result<Vec<Event>> {
     let readable = PollFlags::POLLIN;
     let pipes: Vec<_> = spawned.streams().filter_map(|stream| stream.lock().fd()).collect();
     let (mut events, mut fds) = (Vec::with_capacity(MOST), Vec::with_capacity(MOST));
@@ -93,11 +93,11 @@ fn next_events(
         fds.push(PollFd::new(fd, wanted));
     };
     add(Event::Gone, spawned.process.fd(), readable);
-    if abort.is_some() {
+    if !waiting.ended {
         add(Event::Ended, spawned.process.notice(), readable);
     }
-    if let Some(abort) = abort {
-        add(Event::Abort, abort.as_fd(), readable);
+    if let Some(requests) = waiting.requests {
+        add(Event::Abort, requests.as_fd(), readable);
     }
     for pipe in &pipes {
         add(Event::Output, pipe.as_fd(), readable);
@@ -120,7 +120,7 @@ fn next_events(
             }
         }
     }
-    match poll(&mut fds, until(due)) {
+    match poll(&mut fds, until(waiting.due)) {
         Ok(_) | Err(Errno::EINTR) => {}
         Err(errno) => return Err(errno.into()),
     }

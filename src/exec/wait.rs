@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
 use nix::sys::signal::Signal;
+use ringfence_backend::Containment;
 use ringfence_backend::descriptor::End;
 
+use super::abort::Abort;
 use super::spawn::Spawned;
-use super::stop::{Abort, Cause, Stop};
-use super::turn::{turn, until};
+use super::stop::{Cause, Stop};
+use super::turn::{Waiting, turn, until};
 use crate::evidence::{KernelLog, Supervisor};
 use crate::facts::{CapturedStream, Denial, Exit, Observed};
 
@@ -108,38 +110,40 @@ struct Course {
 }
 
 fn watch(spawned: &mut Spawned, grace: Duration, ends: &Ends<'_>, tell: &mut dyn FnMut(&Denial)) -> io::Result<Course> {
-    let abort = ends.abort;
+    let mut requests = ends.abort.listen()?;
     let started = Instant::now();
     let mut last_output = started;
     let mut stop: Option<Stop> = None;
-    let (exit, mut gone) = loop {
+    let mut exit = None;
+    let gone = loop {
         let due = stop
             .as_ref()
             .map_or_else(|| ends.due(started, last_output), |stop| Some(stop.due(DYING)));
-        let ready = turn(spawned, due, Some(abort), tell)?;
-        // The end of the command is looked at first: what had ended was neither late nor aborted.
-        match spawned.process.ended() {
-            Some(End::Exited(code)) => break (Exit::Code(code), ready.gone),
-            Some(End::Killed(signal)) => break (Exit::Signal(signal), ready.gone),
-            // The reaper was killed, by nobody of the run, and the kernel killed the command with it.
-            None if ready.gone => break (Exit::Signal(Signal::SIGKILL as i32), true),
-            None => {}
+        let waiting = Waiting {
+            due,
+            requests: Some(&requests),
+            ended: exit.is_some(),
+        };
+        let ready = turn(spawned, &waiting, tell)?;
+        exit = exit.or_else(|| spawned.process.ended());
+        // Once it was asked to end, the run has its grace period even when the command needs none.
+        if ready.gone || (exit.is_some() && stop.is_none()) {
+            break ready.gone;
         }
         if ready.spoke {
             last_output = Instant::now();
         }
-        let requests = if ready.aborted { abort.requests() } else { 0 };
+        let asked = if ready.aborted { requests.since() } else { 0 };
         match &mut stop {
             Some(stop) => {
-                let again = requests > u32::from(stop.cause == Cause::Abort);
-                stop.advance(again, &spawned.process);
+                stop.advance(asked > 0, &spawned.process);
                 if stop.is_overdue(DYING) {
-                    break (Exit::Signal(Signal::SIGKILL as i32), true);
+                    break false;
                 }
             }
-            None if requests > 0 => {
+            None if asked > 0 => {
                 let mut begun = Stop::begin(Cause::Abort, grace, &spawned.process);
-                begun.advance(requests > 1, &spawned.process);
+                begun.advance(asked > 1, &spawned.process);
                 stop = Some(begun);
             }
             None => {
@@ -148,18 +152,40 @@ fn watch(spawned: &mut Spawned, grace: Duration, ends: &Ends<'_>, tell: &mut dyn
             }
         }
     };
-    // Whoever is left of the run is being killed by now.
-    let over = Instant::now() + DYING;
-    while !gone && Instant::now() < over {
-        gone = turn(spawned, Some(over), None, tell)?.gone;
+    if !gone && !stop.as_ref().is_some_and(|stop| stop.is_overdue(DYING)) {
+        await_the_rest(spawned, tell)?;
     }
     drain(spawned)?;
     spawned.process.reap(Duration::ZERO);
     Ok(Course {
-        exit,
+        exit: match exit {
+            Some(End::Exited(code)) => Exit::Code(code),
+            Some(End::Killed(signal)) => Exit::Signal(signal),
+            // The reaper was killed by somebody else, and the kernel killed everybody with it.
+            None if gone && spawned.process.containment() == Containment::PidNamespace => {
+                Exit::Signal(Signal::SIGKILL as i32)
+            }
+            None => Exit::Unknown,
+        },
         cause: stop.map(|stop| stop.cause),
         survivors: spawned.process.survivors(),
     })
+}
+
+/// Waits for those whom the reaper is killing now that the command has ended.
+fn await_the_rest(spawned: &mut Spawned, tell: &mut dyn FnMut(&Denial)) -> io::Result<()> {
+    let over = Instant::now() + DYING;
+    let waiting = Waiting {
+        due: Some(over),
+        requests: None,
+        ended: true,
+    };
+    while Instant::now() < over {
+        if turn(spawned, &waiting, tell)?.gone {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Reads what the run left in its pipes. It is there already, unless somebody outside was handed

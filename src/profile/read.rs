@@ -8,8 +8,9 @@ use ringfence_backend::{Require, SandboxMode, Temp};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::Inherit;
+use super::names::unusable;
 use super::{Expected, Place, Profile, ProfileEnv, ProfileError};
-use crate::exec::env::{Inherit, unusable};
 
 /// The version of the schema that is read.
 const SCHEMA: &str = "1";

@@ -1,10 +1,10 @@
+use super::Inherit;
 use std::path::{Path, PathBuf};
 
 use ringfence_backend::{Require, SandboxMode, Temp};
 
 use super::read::profile as read;
 use super::{BUILT_IN, Profile, ProfileEnv, ProfileError, load};
-use crate::exec::env::Inherit;
 
 const GOOD: &str = "\
 schema = 1
@@ -35,7 +35,7 @@ fn every_profile_that_is_built_in_can_be_read_and_is_named_after_its_file() {
     for (name, file, text) in BUILT_IN {
         let profile = read(Path::new(file), text).unwrap();
         assert_eq!(profile.name, name);
-        assert_eq!(Path::new(file).file_stem().unwrap(), name);
+        assert_eq!(file, format!("profiles/{name}.toml"));
         assert_eq!(Profile::built_in(name), Some(profile));
     }
 }
@@ -43,11 +43,17 @@ fn every_profile_that_is_built_in_can_be_read_and_is_named_after_its_file() {
 #[test]
 fn every_toml_file_of_the_folder_is_built_in() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("profiles");
-    let mut on_disk: Vec<String> = std::fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
+    let within = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().path()).collect()
+    };
+    let (folders, mut files): (Vec<_>, Vec<_>) = within(&folder).into_iter().partition(|path| path.is_dir());
+    files.extend(folders.iter().flat_map(|folder| within(folder)));
+    let mut on_disk: Vec<String> = files
+        .iter()
         .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
-        .map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned())
+        .map(|path| path.strip_prefix(&folder).unwrap().with_extension(""))
+        .map(|name| name.to_str().unwrap().to_owned())
         .collect();
     let mut built_in: Vec<String> = Profile::names().map(str::to_owned).collect();
     on_disk.sort();
@@ -115,7 +121,7 @@ fn an_unknown_key_is_refused_by_file_line_and_name_with_the_key_that_was_meant()
     );
     assert_eq!(
         hint,
-        "did you mean `require`? [policy] has the keys mode, temp and require"
+        "did you mean `require`? [policy] has the keys mode, protect, git_worktree, temp, network, unix_sockets and require"
     );
 
     let (message, hint) = refusal(&GOOD.replace("description", "descripton"));

@@ -167,6 +167,21 @@ fn a_second_request_to_end_is_obeyed_at_once() {
 }
 
 #[test]
+fn everybody_has_the_grace_period_even_when_the_command_needs_none() {
+    for (mode, place, _) in places() {
+        Case::new(mode)
+            .inside(place.iter().copied())
+            .options(["--timeout", "300ms"])
+            .shell("bash -c 'trap \"sleep 0.3; echo cleaned > cleaned; exit 0\" TERM; while :; do sleep 0.05; done' & wait; true")
+            .run_as_each_user(|world, report| {
+                assert_eq!(report.field("/timedOut"), true, "{report}");
+                assert_eq!(report.field("/signal"), "SIGTERM", "the command's own end");
+                assert_eq!(text(world.inside("cleaned")), "cleaned\n", "{report}");
+            });
+    }
+}
+
+#[test]
 fn a_run_that_leaves_nobody_says_so() {
     for mode in [ReadOnly, WorkspaceWrite, DangerFullAccess] {
         Case::new(mode)
@@ -232,14 +247,15 @@ const ATTACKS_ON_THE_PARENT: &str = r"
 import ctypes, os, resource, signal
 libc = ctypes.CDLL(None, use_errno=True)
 parent = os.getppid()
+tkill, queue = (200, 129) if os.uname().machine == 'x86_64' else (130, 138)
 def attempt(what, try_it):
     try:
         if try_it() not in (None, -1): print(what)
     except (OSError, ValueError): pass
 for number in signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM, signal.SIGSEGV, signal.SIGUSR1, signal.SIGCHLD:
     attempt('killed', lambda: os.kill(parent, number) or 1)
-    attempt('told', lambda: libc.syscall(200, parent, number))
-    attempt('queued', lambda: libc.syscall(129, parent, number, ctypes.create_string_buffer(128)))
+    attempt('told', lambda: libc.syscall(tkill, parent, number))
+    attempt('queued', lambda: libc.syscall(queue, parent, number, ctypes.create_string_buffer(128)))
 attempt('limited', lambda: resource.prlimit(parent, resource.RLIMIT_CPU, (0, 0)) and 1)
 attempt('opened', lambda: os.pidfd_open(parent))
 attempt('traced', lambda: libc.ptrace(16, parent, 0, 0))

@@ -60,7 +60,7 @@ fn request(argv: &[&str]) -> ExecRequest {
 
 fn run(runner: &Runner, request: ExecRequest) -> RunReport {
     let spec = runner.resolve(request).unwrap();
-    runner.run_blocking(spec, &Abort::new().unwrap()).unwrap()
+    runner.run_blocking(spec, &Abort::new()).unwrap()
 }
 
 fn printed(report: &RunReport) -> &str {

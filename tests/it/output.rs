@@ -182,7 +182,7 @@ fn in_the_library_each_stream_has_a_limit_of_its_own() {
     };
     let runner = Runner::new(Some(world.state()));
     let spec = runner.resolve(request).unwrap();
-    let report = runner.run_blocking(spec, &Abort::new().unwrap()).unwrap();
+    let report = runner.run_blocking(spec, &Abort::new()).unwrap();
     let (stdout, stderr) = (report.stdout.unwrap(), report.stderr.unwrap());
     assert_eq!((stdout.text.as_str(), stderr.text.as_str()), ("89\n", "6789\n"));
     for stream in [stdout, stderr] {

@@ -1,11 +1,13 @@
 //! Runs in the background.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use ringfence::exec::background::{Background, Lifetime, Output, Status};
-use ringfence::{Capture, Error, Exit, Runner, SandboxMode};
+use ringfence::{Abort, Capture, Error, Exit, Runner, SandboxMode};
 
 use crate::{Place, alone, request};
 
@@ -72,8 +74,16 @@ fn a_kill_is_true_once_and_ends_every_process_of_the_run() {
     let _alone = alone();
     let place = Place::new();
     pipe(&place, "said");
-    let text = "trap 'echo cleaned; exit 3' TERM; setsid sleep 600 & echo up > said; wait; sleep 600";
-    let run = start(&place, text, Lifetime::default());
+    pipe(&place, "held");
+    // The one that stays ignores the request, and holds a pipe open that nobody else does.
+    let text = "trap 'echo cleaned; exit 3' TERM; setsid bash -c 'trap \"\" TERM; exec 5<> held; echo up > said; \
+        while :; do sleep 0.05; done' & wait; sleep 600";
+    let runner = Runner::new(None);
+    let mut request = request(&place.policy(SandboxMode::WorkspaceWrite), text);
+    request.grace = Some(Duration::from_millis(300));
+    let run = runner
+        .start(runner.resolve(request).unwrap(), Lifetime::default())
+        .unwrap();
     assert_eq!(hear(&place, "said"), "up\n");
     assert!(run.kill());
     assert!(matches!(run.status(), Status::Stopping | Status::Killed));
@@ -84,7 +94,9 @@ fn a_kill_is_true_once_and_ends_every_process_of_the_run() {
     assert!(report.aborted && !report.timed_out);
     assert_eq!(report.exit, Exit::Code(3), "its own last word");
     assert_eq!(run.read_output().stdout.text, "cleaned\n");
-    assert!(report.sandbox.survivors.is_some());
+    let flags = OFlag::O_WRONLY | OFlag::O_NONBLOCK;
+    let nobody = open(&place.root().join("held"), flags, Mode::empty());
+    assert_eq!(nobody.err(), Some(Errno::ENXIO), "nobody holds the pipe any more");
 }
 
 #[test]
@@ -105,6 +117,100 @@ fn a_second_kill_does_not_wait_for_the_grace_period() {
     assert!(!run.kill());
     let outcome = run.wait();
     assert_eq!(outcome.as_ref().as_ref().unwrap().exit, Exit::Signal(9));
+}
+
+#[test]
+fn ending_a_run_that_was_asked_to_end_does_not_cut_its_grace_period_short() {
+    let _alone = alone();
+    for end in ["drop", "stop_all"] {
+        let place = Place::new();
+        pipe(&place, "said");
+        pipe(&place, "last");
+        let runner = Runner::new(None);
+        let text = "trap 'echo asked > said; sleep 0.2; echo cleaned > last; exit' TERM; echo up > said; \
+            while :; do sleep 0.05; done";
+        let spec = runner
+            .resolve(request(&place.policy(SandboxMode::WorkspaceWrite), text))
+            .unwrap();
+        let run = runner.start(spec, Lifetime::default()).unwrap();
+        assert_eq!(hear(&place, "said"), "up\n");
+        assert!(run.kill());
+        assert_eq!(hear(&place, "said"), "asked\n");
+        std::thread::scope(|scope| {
+            let last = scope.spawn(|| hear(&place, "last"));
+            if end == "drop" {
+                drop(run);
+            } else {
+                assert_eq!(runner.stop_all(), 1);
+            }
+            assert_eq!(last.join().unwrap(), "cleaned\n", "{end}");
+        });
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_before_it_began_is_killed() {
+    let _alone = alone();
+    let place = Place::new();
+    for _ in 0..20 {
+        let run = start(&place, "sleep 600", Lifetime::default());
+        assert!(run.kill());
+        let outcome = run.wait();
+        assert_eq!(run.status(), Status::Killed, "{outcome:?}");
+    }
+}
+
+#[test]
+fn one_request_ends_every_run_that_listens() {
+    let _alone = alone();
+    let place = Place::new();
+    pipe(&place, "said");
+    let (runner, abort) = (Runner::new(None), Abort::new());
+    let policy = place.policy(SandboxMode::WorkspaceWrite);
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..4)
+            .map(|_| {
+                let spec = runner.resolve(request(&policy, "echo up > said; sleep 600")).unwrap();
+                let run = scope.spawn(|| runner.run_blocking(spec, &abort).unwrap());
+                assert_eq!(hear(&place, "said"), "up\n");
+                run
+            })
+            .collect();
+        abort.trigger();
+        for run in runs {
+            assert!(run.join().unwrap().aborted);
+        }
+    });
+    let late = runner.resolve(request(&policy, "touch ran")).unwrap();
+    assert!(matches!(runner.run_blocking(late, &abort), Err(Error::Aborted)));
+    assert!(!place.root().join("ran").exists());
+}
+
+#[test]
+fn a_handle_whose_run_has_ended_holds_no_descriptor() {
+    let _alone = alone();
+    let place = Place::new();
+    let state = Place::new();
+    let runner = Runner::new(Some(state.root().join("state")));
+    let policy = place.policy(SandboxMode::WorkspaceWrite);
+    let count = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let ended = || {
+        let spec = runner.resolve(request(&policy, "seq 100000; seq 100000 >&2")).unwrap();
+        let run = runner.start(spec, Lifetime::default()).unwrap();
+        let outcome = run.wait();
+        let report = outcome.as_ref().as_ref().unwrap();
+        assert!(report.stdout.as_ref().unwrap().truncated);
+        run
+    };
+    drop(ended());
+    let before = count();
+    let handles: Vec<_> = (0..5).map(|_| ended()).collect();
+    // The thread of the last run may still be on its way out, with the abort it listened to.
+    let until = Instant::now() + Duration::from_secs(10);
+    while count() > before && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(count(), before, "{} handles", handles.len());
 }
 
 #[test]

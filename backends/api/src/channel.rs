@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixCredentials, recvmsg, shutdown,
-    socketpair,
+    AddressFamily, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixCredentials, recvmsg, send,
+    shutdown, socketpair,
 };
 
 use crate::status::{RECORD, Record};
@@ -79,6 +79,12 @@ impl Channel {
             lost,
             sender,
         })
+    }
+
+    /// Says the one word there is.
+    pub(crate) fn say(&self) {
+        // A reaper that is gone needs none.
+        let _ = send(self.0.as_raw_fd(), b"s", MsgFlags::MSG_NOSIGNAL);
     }
 
     /// Says that nothing more will be said to the other end.

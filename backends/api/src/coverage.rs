@@ -148,6 +148,18 @@ impl Door {
     }
 }
 
+/// The means by which no process of a run outlives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub enum Containment {
+    /// A PID namespace, which the kernel ends with its first process.
+    #[serde(rename = "pidns")]
+    PidNamespace,
+    /// A child subreaper, to which every process of the run comes whose parent has ended.
+    #[serde(rename = "subreaper")]
+    Subreaper,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

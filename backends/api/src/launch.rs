@@ -21,11 +21,11 @@ use crate::child::{Child, Strings, child_main};
 use crate::image::ExecImage;
 use crate::listener::Listener;
 use crate::reaper::{Reaper, reaper_main};
-use crate::running::{Containment, Launched, Memory};
+use crate::running::{Launched, Memory};
 use crate::shared::Shared;
 use crate::stack::{Stack, clone_onto};
 use crate::status::{Failure, Record, Stage};
-use crate::{Boundary, ChildLimit, FileId, descriptor};
+use crate::{Boundary, ChildLimit, Containment, FileId, descriptor};
 
 /// Whose session and terminal the command has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +112,8 @@ pub enum LaunchError {
 }
 
 /// Starts a command inside the boundary, and a reaper that it cannot outlive.
+///
+/// The run ends with the calling thread, which must therefore stay until then.
 ///
 /// # Errors
 /// [`LaunchError`]; the command has then not run, and no process is left.

@@ -46,7 +46,7 @@ pub mod status;
 #[cfg(target_os = "linux")]
 pub use backend::Boundary;
 pub use backend::{Backend, BackendId, HostSupport, Missing, PlanError, PrepareError, Probe, UnknownBackend};
-pub use coverage::{Coverage, Door, Effect, Enforcement};
+pub use coverage::{Containment, Coverage, Door, Effect, Enforcement};
 #[cfg(target_os = "linux")]
 pub use image::{ExecImage, ImageError};
 #[cfg(target_os = "linux")]
@@ -60,4 +60,4 @@ pub use pinned::{FileId, PinnedPath, WorkspaceRoot};
 pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, StdioKind};
 pub use policy::{HOST_TEMP, PolicyParts, PolicyShape, Protected, Require, SandboxExecutionPolicy, Temp};
 #[cfg(target_os = "linux")]
-pub use running::{Containment, Launched};
+pub use running::Launched;

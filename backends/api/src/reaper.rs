@@ -3,7 +3,8 @@
 //! It is process 1 of the run's PID namespace, or, where there is none, a child subreaper
 //! (prctl(2)): every process whose parent has ended becomes its child, whatever session or group it
 //! put itself into. It starts the command, waits, and when the command has ended, or the runner is
-//! gone, it kills all that is left and counts it. When it ends, nobody is left.
+//! gone, it kills all that is left and counts it. When everybody was asked to end, it gives them the time
+//! that the runner gives them. When it says so and ends, nobody is left.
 //!
 //! It never executes a program. It shares the runner's memory, runs on a stack of its own, and, once
 //! the command is started, touches nothing but that stack.
@@ -18,8 +19,10 @@ use crate::raw::{address, call, int};
 use crate::shared::Shared;
 use crate::status::{Failure, Record, Stage};
 
-/// How soon children are looked for again that came to the subreaper while it was killing.
-const AGAIN: c_long = 5;
+/// How soon children are looked for again that came to the subreaper while it was killing, at first
+/// and at last, in milliseconds.
+const SOON: c_long = 5;
+const RARELY: c_long = 640;
 
 /// What the reaper reads until the command is started. It lives in the runner's stack frame, which waits.
 pub(crate) struct Reaper<'a> {
@@ -52,8 +55,10 @@ pub(crate) extern "C" fn reaper_main(argument: *mut c_void) -> c_int {
                 ended,
                 command,
                 namespace,
+                asked: false,
                 killing: false,
                 found: 0,
+                again: SOON,
             }
             .run();
         }
@@ -134,16 +139,21 @@ struct Watch<'a> {
     ended: RawFd,
     command: c_int,
     namespace: bool,
+    /// Whether everybody was asked to end, and has a while for it.
+    asked: bool,
     killing: bool,
     found: u32,
+    /// How soon children are looked for again that came meanwhile, in milliseconds.
+    again: c_long,
 }
 
 impl Watch<'_> {
     /// Waits for the command to end or the runner to say so, and ends what is left.
     fn run(mut self) {
         while !self.reap() {
-            if self.killing && !self.namespace {
-                kill_children();
+            if self.killing && !self.namespace && kill_children(self.command) == Kill::Impossible {
+                // Who has other rights by now, or cannot be found, is waited for by nobody.
+                return;
             }
             self.wait();
         }
@@ -173,14 +183,16 @@ impl Watch<'_> {
             }
             if pid == self.command {
                 command_ended = Some((info.si_code == libc::CLD_EXITED, status));
-            } else if self.killing && !self.namespace {
+            } else if self.killing && !self.namespace && self.shared.ended().is_some() {
                 self.found += 1;
             }
         };
         if let Some((exited, status)) = command_ended {
             self.shared.end(exited, status);
-            if !nobody {
+            if !nobody && !self.asked {
                 self.kill();
+            }
+            if !nobody {
                 let word = 1_u8;
                 // SAFETY: one live byte.
                 unsafe {
@@ -211,9 +223,10 @@ impl Watch<'_> {
         }
         let again = libc::timespec {
             tv_sec: 0,
-            tv_nsec: AGAIN * 1_000_000,
+            tv_nsec: self.again * 1_000_000,
         };
         let timeout = if self.killing && !self.namespace {
+            self.again = (self.again * 2).min(RARELY);
             address(&raw const again)
         } else {
             0
@@ -225,23 +238,26 @@ impl Watch<'_> {
             read(self.ended, &mut ended);
         }
         if waiting[0].revents != 0 {
-            self.kill();
+            let mut word = [0_u8; 1];
+            // A word says that everybody was asked to end; its end says that they are to be ended.
+            if read(self.status, &mut word) == 1 {
+                self.asked = true;
+            } else {
+                self.kill();
+            }
         }
     }
 
     /// Kills every process of the run.
     fn kill(&mut self) {
         if self.namespace {
-            if !self.killing {
+            if !self.killing && self.shared.ended().is_some() {
                 // A killed parent that waits still takes its children's ends, so they are counted before.
-                let command = u32::from(self.shared.ended().is_none());
-                self.found = others().saturating_sub(command);
+                self.found = others();
             }
             // SAFETY: takes numbers. Everybody in this namespace but its first process (kill(2)), at
             // once: a process that is being killed forks no more.
             unsafe { call(libc::SYS_kill, [-1, int(libc::SIGKILL), 0, 0, 0, 0]) };
-        } else {
-            kill_children();
         }
         self.killing = true;
     }
@@ -301,25 +317,38 @@ fn close(fd: RawFd) {
     unsafe { call(libc::SYS_close, [int(fd), 0, 0, 0, 0, 0]) };
 }
 
+/// Whether there was anybody to kill.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kill {
+    Sent,
+    Impossible,
+}
+
 /// Kills the children of this process, as /proc lists them. Theirs come to it when they have died.
 ///
 /// Until a child is waited for, its number names nobody else.
-fn kill_children() {
+fn kill_children(command: c_int) -> Kill {
     let Some(fd) = open(c"/proc/thread-self/children") else {
-        return;
+        // Without the list, the command and those who stayed in its group.
+        let group = kill(-command);
+        return if kill(command) || group {
+            Kill::Sent
+        } else {
+            Kill::Impossible
+        };
     };
-    let mut pid: c_long = 0;
+    let mut sent = Kill::Impossible;
+    let mut pid: c_int = 0;
     let mut bytes = [0_u8; 4096];
     loop {
         let got = read(fd, &mut bytes);
         let list = bytes.get(..got).unwrap_or_default();
         for byte in list {
             if byte.is_ascii_digit() {
-                pid = pid.wrapping_mul(10).wrapping_add(c_long::from(byte - b'0'));
+                pid = pid.wrapping_mul(10).wrapping_add(c_int::from(byte - b'0'));
             } else {
-                if pid > 0 {
-                    // SAFETY: takes numbers.
-                    unsafe { call(libc::SYS_kill, [pid, int(libc::SIGKILL), 0, 0, 0, 0]) };
+                if pid > 0 && kill(pid) {
+                    sent = Kill::Sent;
                 }
                 pid = 0;
             }
@@ -329,6 +358,13 @@ fn kill_children() {
         }
     }
     close(fd);
+    sent
+}
+
+/// Kills a process or a group. False when there is none, or it must not be.
+fn kill(pid: c_int) -> bool {
+    // SAFETY: takes numbers.
+    unsafe { call(libc::SYS_kill, [int(pid), int(libc::SIGKILL), 0, 0, 0, 0]) == 0 }
 }
 
 /// Reads into a buffer, and gives how much came: nothing at the end, and on failure.

@@ -2,10 +2,12 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::Containment;
 use crate::channel::Channel;
 use crate::descriptor::{self, End};
 use crate::listener::Listener;
@@ -15,15 +17,6 @@ use crate::stack::Stack;
 /// How long a reaper is waited for that nobody waits for any more.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The means by which no process of a run outlives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Containment {
-    /// A PID namespace, which the kernel ends with its first process.
-    PidNamespace,
-    /// A child subreaper, to which every process of the run comes whose parent has ended.
-    Subreaper,
-}
-
 /// What a reaper uses of the runner's memory as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -31,7 +24,8 @@ pub(crate) struct Memory {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// A command that was started, and the reaper it cannot outlive. Dropping this ends the run.
+/// A command that was started, and the reaper it cannot outlive. Dropping this ends the run, and so does
+/// the end of the thread that launched it.
 #[derive(Debug)]
 pub struct Launched {
     /// The command's process id; unknown only if the kernel did not tell.
@@ -98,6 +92,12 @@ impl Launched {
         self.shared.gone()
     }
 
+    /// Keeps the run from being killed as soon as its command ends: its processes were asked to end, and
+    /// are waited for until [`kill`](Self::kill).
+    pub fn spare(&self) {
+        self.channel.say();
+    }
+
     /// Kills every process of the run.
     pub fn kill(&self) {
         self.channel.shut();
@@ -108,11 +108,16 @@ impl Launched {
         if self.memory.is_none() {
             return true;
         }
-        let millis = u16::try_from(patience.as_millis()).unwrap_or(u16::MAX);
-        let mut waiting = [PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)];
-        // It is only asked whether it has ended: a host that waits for every child may have reaped it.
-        if !matches!(poll(&mut waiting, PollTimeout::from(millis)), Ok(1..)) {
-            return false;
+        let over = Instant::now() + patience;
+        loop {
+            let left = over.saturating_duration_since(Instant::now()).as_millis();
+            let timeout = PollTimeout::from(u16::try_from(left).unwrap_or(u16::MAX));
+            // It is only asked whether it has ended: a host that waits for every child may have reaped it.
+            match poll(&mut [PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN)], timeout) {
+                Ok(1..) => break,
+                Err(Errno::EINTR) => {}
+                _ => return false,
+            }
         }
         let _ = descriptor::wait_for(self.pidfd.as_fd(), true);
         self.memory = None;

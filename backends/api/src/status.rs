@@ -2,8 +2,9 @@
 //!
 //! A close-on-exec socket that the command never holds. `Armed` says that the boundary stands;
 //! `Failed` names a stage and an errno; a launch that ends without it after `Armed` has executed the
-//! program. Without `Armed` the command never ran, whatever the exit status says. To the reaper, the
-//! end of the channel says that the run is to end.
+//! program. Without `Armed` the command never ran, whatever the exit status says. Later one byte goes
+//! each way: the runner's says that everybody was asked to end, the reaper's that the command has ended
+//! and others are left. To the reaper, the end of the channel says that the run is to end.
 
 /// Where a launch stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -145,6 +145,10 @@ fn the_links_of_proc_are_the_callers_own() {
                     "echo x > /proc/self/cwd/in1; echo x > /proc/self/root$W/in2; rm /proc/self/cwd/in1 in2",
                     &[],
                 ),
+                (
+                    "cd $OUT; unshare -Upf bash -c 'echo x > /proc/self/cwd/n9'",
+                    &["create out/n9"],
+                ),
                 ("exec 7< $OUT/f; echo x > /dev/fd/7", &["write out/f"]),
                 ("exec 7< $OUT/f; chmod 600 /proc/self/fd/7", &["chmod out/f"]),
                 ("exec 7< $OUT/d; echo x > /proc/self/fd/7/n7", &["create out/d/n7"]),

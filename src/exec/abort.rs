@@ -1,0 +1,235 @@
+//! Who asks for the end of a run.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use nix::libc::SI_KERNEL;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use nix::sys::signal::Signal;
+
+/// The size of a signalfd(2) record, and where its number and its code stand.
+const RECORD: usize = 128;
+const NUMBER: usize = 0;
+const CODE: usize = 8;
+
+/// The caller's means of ending runs. The first request asks every process of a run to end, and gives
+/// them the grace period; the second one ends them at once.
+#[derive(Debug)]
+pub struct Abort {
+    requests: AtomicU32,
+    /// Who is to hear of each request.
+    listening: Mutex<Vec<Weak<EventFd>>>,
+    signals: Option<Signals>,
+}
+
+impl Default for Abort {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Abort {
+    /// A means that [`trigger`](Self::trigger) uses, for any number of runs.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self::by(None)
+    }
+
+    /// Each signal that this signalfd(2) gives is a request; it must be non-blocking. For one run at a
+    /// time.
+    ///
+    /// With `shares_terminal` the command feels the INT or QUIT of a key press by itself, and what it
+    /// makes of it is its own affair: those are no requests.
+    #[must_use]
+    pub const fn of_signals(fd: OwnedFd, shares_terminal: bool) -> Self {
+        Self::by(Some(Signals {
+            fd,
+            shares_terminal,
+            first: AtomicI32::new(0),
+        }))
+    }
+
+    const fn by(signals: Option<Signals>) -> Self {
+        Self {
+            requests: AtomicU32::new(0),
+            listening: Mutex::new(Vec::new()),
+            signals,
+        }
+    }
+
+    /// Asks for the end of the runs.
+    pub fn trigger(&self) {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        for listener in self.listeners().iter().filter_map(Weak::upgrade) {
+            // A counter that is full has been triggered before.
+            let _ = listener.write(1);
+        }
+    }
+
+    /// The first signal that was a request, if one was.
+    pub fn signal(&self) -> Option<i32> {
+        self.requests();
+        let first = self.signals.as_ref()?.first.load(Ordering::SeqCst);
+        (first != 0).then_some(first)
+    }
+
+    /// How many times the end was asked for until now.
+    pub(super) fn requests(&self) -> u32 {
+        let new = self.signals.as_ref().map_or(0, Signals::take);
+        self.requests.fetch_add(new, Ordering::SeqCst).saturating_add(new)
+    }
+
+    /// Listens on behalf of one run.
+    ///
+    /// # Errors
+    /// The operating system's, when it has no descriptor to give.
+    pub(super) fn listen(&self) -> io::Result<Requests<'_>> {
+        let by = if let Some(signals) = &self.signals {
+            By::Signals(signals)
+        } else {
+            let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+            let event = Arc::new(EventFd::from_value_and_flags(0, flags)?);
+            let mut listening = self.listeners();
+            listening.retain(|listener| listener.strong_count() > 0);
+            listening.push(Arc::downgrade(&event));
+            // One that came before this was listening is heard of at once.
+            if self.requests() > 0 {
+                event.write(1)?;
+            }
+            By::Event(event)
+        };
+        Ok(Requests {
+            abort: self,
+            by,
+            seen: 0,
+        })
+    }
+
+    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<Weak<EventFd>>> {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The requests that one run has heard of.
+#[derive(Debug)]
+pub(super) struct Requests<'a> {
+    abort: &'a Abort,
+    by: By<'a>,
+    seen: u32,
+}
+
+/// By what a run hears of requests.
+#[derive(Debug)]
+enum By<'a> {
+    Event(Arc<EventFd>),
+    Signals(&'a Signals),
+}
+
+impl Requests<'_> {
+    /// What to wait for.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        match &self.by {
+            By::Event(event) => event.as_fd(),
+            By::Signals(signals) => signals.fd.as_fd(),
+        }
+    }
+
+    /// How many requests there were since this was last asked.
+    pub(super) fn since(&mut self) -> u32 {
+        if let By::Event(event) = &self.by {
+            // Read before the count: what comes in between is heard of again, and counts for nothing.
+            let _ = event.read();
+        }
+        let all = self.abort.requests();
+        let new = all.saturating_sub(self.seen);
+        self.seen = all;
+        new
+    }
+}
+
+/// Signals that are read, and the first of them that was a request.
+#[derive(Debug)]
+struct Signals {
+    fd: OwnedFd,
+    shares_terminal: bool,
+    first: AtomicI32,
+}
+
+impl Signals {
+    /// Reads the signals that have come, and counts the requests among them.
+    fn take(&self) -> u32 {
+        let mut count = 0;
+        let mut record = [0; RECORD];
+        while nix::unistd::read(&self.fd, &mut record) == Ok(RECORD) {
+            let word = |at: usize| record[at..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
+            let (number, code) = (word(NUMBER), word(CODE));
+            if is_request(number, code, self.shares_terminal) {
+                count += 1;
+                let _ = self
+                    .first
+                    .compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
+            }
+        }
+        count
+    }
+}
+
+/// Each signal is a request, but for that of a key which the command felt as well: the kernel marks it.
+fn is_request(number: i32, code: i32, shares_terminal: bool) -> bool {
+    let key = code == SI_KERNEL && (number == Signal::SIGINT as i32 || number == Signal::SIGQUIT as i32);
+    !(shares_terminal && key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::sys::signal::{SigSet, raise};
+    use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+    #[test]
+    fn a_key_pressed_at_a_shared_terminal_is_the_commands_affair() {
+        let (int, hup, sent) = (Signal::SIGINT as i32, Signal::SIGHUP as i32, nix::libc::SI_USER);
+        assert!(!is_request(int, SI_KERNEL, true));
+        assert!(is_request(int, sent, true), "a process sent it to Ringfence");
+        assert!(
+            is_request(int, SI_KERNEL, false),
+            "the command has no terminal to feel the key at"
+        );
+        assert!(is_request(hup, SI_KERNEL, true), "the terminal is gone");
+    }
+
+    #[test]
+    fn signals_are_counted_and_the_first_is_kept() {
+        // The mask and what is pending belong to this thread alone.
+        let read = std::thread::spawn(|| {
+            let mut set = SigSet::empty();
+            set.add(Signal::SIGQUIT);
+            set.add(Signal::SIGHUP);
+            set.thread_block().unwrap();
+            let fd = SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK).unwrap();
+            let abort = Abort::of_signals(fd.as_fd().try_clone_to_owned().unwrap(), true);
+            assert_eq!((abort.requests(), abort.signal()), (0, None));
+            raise(Signal::SIGQUIT).unwrap();
+            assert_eq!(abort.requests(), 1, "a process sent it, no key");
+            raise(Signal::SIGHUP).unwrap();
+            assert_eq!(abort.requests(), 2);
+            abort.signal()
+        });
+        assert_eq!(read.join().unwrap(), Some(Signal::SIGQUIT as i32));
+    }
+
+    #[test]
+    fn everybody_who_listens_hears_of_every_request_and_of_those_before() {
+        let abort = Abort::new();
+        let (mut one, mut other) = (abort.listen().unwrap(), abort.listen().unwrap());
+        assert_eq!((one.since(), other.since()), (0, 0));
+        abort.trigger();
+        assert_eq!((one.since(), one.since()), (1, 0));
+        abort.trigger();
+        assert_eq!((one.since(), other.since()), (1, 2));
+        let mut late = abort.listen().unwrap();
+        assert_eq!(late.since(), 2);
+    }
+}
