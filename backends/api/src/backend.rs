@@ -186,22 +186,22 @@ pub trait Backend: fmt::Debug + Send + Sync {
     fn prepare(&self, plan: &LaunchPlan) -> Result<Box<dyn Boundary>, PrepareError>;
 }
 
-/// A prepared boundary, which the child enters by itself.
+/// A prepared boundary, which the run enters by itself.
 ///
-/// Both steps run in a child that shares the runner's memory: only raw calls on prepared data, no
+/// Both steps run in processes that share the runner's memory: only raw calls on prepared data, no
 /// allocation, no locks, no panic.
 #[cfg(target_os = "linux")]
 pub trait Boundary: fmt::Debug + Send + Sync {
     /// Namespaces for clone(2), as `CLONE_*` flags.
     fn clone_flags(&self) -> i32;
 
-    /// First step: identity and mounts, while the child still may mount.
+    /// First step, of the command's parent: identity and mounts, while it still may mount.
     ///
     /// # Errors
     /// The stage and errno at which it stopped; the command then never runs.
     fn isolate(&self) -> Result<(), Failure>;
 
-    /// Last step: capabilities, Landlock, seccomp. Only the limits and exec follow.
+    /// Last step, of the command itself: capabilities, Landlock, seccomp. Only the limits and exec follow.
     ///
     /// Returns the number of the filter's listener when the boundary is observed.
     ///

@@ -4,7 +4,7 @@
 //! another backend. The order of a run is the order of the modules: a complete
 //! [`SandboxExecutionPolicy`] is put to a [`Backend`], which answers with a [`LaunchPlan`] (pure
 //! data), from which it prepares a [`Boundary`] (open descriptors, compiled filters), which the
-//! child process enters inside [`launch()`], telling the runner over the [`status`] channel.
+//! command and its parent enter inside [`launch()`], telling the runner over the [`status`] channel.
 #![deny(unsafe_code)]
 
 mod backend;
