@@ -9,10 +9,11 @@
 //! * A signal that was ignored when Ringfence was started stays ignored, as under nohup(1).
 
 use std::io;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 use ringfence::{Abort, Error};
 use ringfence_backend::descriptor;
 
@@ -22,6 +23,13 @@ const STOPPING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, 
 pub(crate) struct StopSignals {
     abort: Abort,
     before: SigSet,
+    terminal: Option<Terminal>,
+}
+
+/// The terminal that a command shares, when it was this process group's.
+struct Terminal {
+    device: OwnedFd,
+    group: Pid,
 }
 
 impl StopSignals {
@@ -47,9 +55,11 @@ impl StopSignals {
         let before = SigSet::thread_get_mask()?;
         stopping.thread_block()?;
         let signals = SignalFd::with_flags(&stopping, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let device = if captured { None } else { terminal() };
         Ok(Self {
-            abort: Abort::of_signals(signals.as_fd().try_clone_to_owned()?, !captured && has_terminal()),
+            abort: Abort::of_signals(signals.as_fd().try_clone_to_owned()?, device.is_some()),
             before,
+            terminal: device.and_then(Terminal::of_this_group),
         })
     }
 
@@ -62,19 +72,40 @@ impl StopSignals {
     /// that a reader who does not take the report cannot hold Ringfence for ever.
     pub(crate) fn finish(self) -> Option<i32> {
         let told = self.abort.signal();
+        if let Some(terminal) = &self.terminal {
+            terminal.take_back();
+        }
         // Signals stay blocked when this fails, which harms nothing but the promptness of the end.
         let _ = self.before.thread_set_mask();
         told
     }
 }
 
-/// Whether this process has a controlling terminal: only then can a key send signals.
-fn has_terminal() -> bool {
+impl Terminal {
+    fn of_this_group(device: OwnedFd) -> Option<Self> {
+        let group = getpgrp();
+        (tcgetpgrp(&device) == Ok(group)).then_some(Self { device, group })
+    }
+
+    /// Gives the terminal back to this process group. A shell with job control does that itself when it
+    /// ends, unless it runs in a PID namespace, where this group has no number (pid_namespaces(7)).
+    fn take_back(&self) {
+        let mut set = SigSet::empty();
+        // Whoever asks from the background is stopped otherwise (tcsetpgrp(3)).
+        set.add(Signal::SIGTTOU);
+        if set.thread_block().is_ok() {
+            let _ = tcsetpgrp(&self.device, self.group);
+        }
+    }
+}
+
+/// The controlling terminal of this process, if it has one: only then can a key send signals.
+fn terminal() -> Option<OwnedFd> {
     use nix::fcntl::{OFlag, open};
     open(
         "/dev/tty",
         OFlag::O_RDONLY | OFlag::O_NOCTTY | OFlag::O_CLOEXEC,
         nix::sys::stat::Mode::empty(),
     )
-    .is_ok()
+    .ok()
 }

@@ -18,6 +18,9 @@ use ringfence_backend::{FileId, Notification};
 
 use super::caller::Caller;
 
+/// What stands in a directory and does not belong to it.
+const LOOKED_AT: [SFlag; 3] = [SFlag::S_IFLNK, SFlag::S_IFCHR, SFlag::S_IFBLK];
+
 /// The mounts of one run that stayed writable.
 #[derive(Debug, Default)]
 pub(super) struct Shortcut {
@@ -121,7 +124,8 @@ impl Lookup<'_> {
             return self.holds(parent_of(whole)?);
         }
         match self.find(whole.clone(), false) {
-            Some(found) if found.kind == SFlag::S_IFLNK.bits() => None,
+            // Devices are not the directory's to open or close.
+            Some(found) if LOOKED_AT.iter().any(|kind| kind.bits() == found.kind) => None,
             Some(found) => Some(self.mounts.contains(&found.mount)),
             None => self.holds(parent_of(whole)?),
         }

@@ -106,7 +106,7 @@ pub(super) fn beginning(text: &OsStr) -> OsString {
 fn loader(fd: i32) -> String {
     format!(
         "export -n BASH_EXECUTION_STRING; IFS= read -r -d '' -u {fd} BASH_EXECUTION_STRING || exit 125; \
-         exec {fd}<&-; eval -- \"$BASH_EXECUTION_STRING\""
+         export -n BASH_EXECUTION_STRING; exec {fd}<&-; eval -- \"$BASH_EXECUTION_STRING\""
     )
 }
 

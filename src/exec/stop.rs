@@ -41,8 +41,14 @@ impl Stop {
     }
 
     /// When the next step is due; after the kill, when that should have taken effect.
-    pub(super) fn due(&self, bound: Duration) -> Instant {
-        self.kill_at + if self.killed { bound } else { Duration::ZERO }
+    pub(super) fn due(&self, soft: Duration, hard: Duration) -> Instant {
+        if !self.killed {
+            self.kill_at
+        } else if self.is_overdue(soft) {
+            self.kill_at + hard
+        } else {
+            self.kill_at + soft
+        }
     }
 
     /// Whether the kill is longer ago than this.

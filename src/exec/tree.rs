@@ -3,25 +3,30 @@
 use std::collections::BTreeSet;
 use std::fs::{read_dir, read_to_string};
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use ringfence_backend::descriptor;
 
-/// How often a tree is looked at again that goes on growing. What is left is killed after the grace
+/// How long a tree is looked at again that goes on growing. What is left is killed after the grace
 /// period in any case.
-const MOST_LOOKS: usize = 16;
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How many processes are opened at a time.
+const AT_ONCE: usize = 256;
 
 /// Sends these signals to every process beneath `ancestor`, those included that are made meanwhile.
 ///
 /// A number is signalled only while it names a process of the tree: it is looked up, opened
 /// (pidfd_open(2)) and looked up again before anything is sent.
 pub(super) fn signal(ancestor: i32, signals: &[Signal]) {
+    let over = Instant::now() + PATIENCE;
     let mut told = BTreeSet::new();
-    for _ in 0..MOST_LOOKS {
+    while Instant::now() < over {
         let opened: Vec<(i32, OwnedFd)> = descendants(ancestor)
             .into_iter()
             .filter(|pid| !told.contains(pid))
             .filter_map(|pid| Some((pid, descriptor::open_process(pid).ok()?)))
+            .take(AT_ONCE)
             .collect();
         if opened.is_empty() {
             return;

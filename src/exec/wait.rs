@@ -24,6 +24,9 @@ const OTHERS: Duration = Duration::from_millis(500);
 /// How long a process may take to die that was killed. One that waits for a device may take for ever.
 const DYING: Duration = Duration::from_secs(5);
 
+/// How long the reaper may take to kill everybody, before it is killed itself.
+const OBEYING: Duration = Duration::from_secs(1);
+
 /// What came of a command.
 #[derive(Debug)]
 pub(super) struct Ended {
@@ -118,7 +121,7 @@ fn watch(spawned: &mut Spawned, grace: Duration, ends: &Ends<'_>, tell: &mut dyn
     let gone = loop {
         let due = stop
             .as_ref()
-            .map_or_else(|| ends.due(started, last_output), |stop| Some(stop.due(DYING)));
+            .map_or_else(|| ends.due(started, last_output), |stop| Some(stop.due(OBEYING, DYING)));
         let waiting = Waiting {
             due,
             requests: Some(&requests),
@@ -139,6 +142,9 @@ fn watch(spawned: &mut Spawned, grace: Duration, ends: &Ends<'_>, tell: &mut dyn
                 stop.advance(asked > 0, &spawned.process);
                 if stop.is_overdue(DYING) {
                     break false;
+                }
+                if stop.is_overdue(OBEYING) {
+                    spawned.process.kill_reaper();
                 }
             }
             None if asked > 0 => {

@@ -19,6 +19,8 @@ use crate::raw::{address, call, int};
 use crate::shared::Shared;
 use crate::status::{Failure, Record, Stage};
 
+/// How many children that have ended are taken in one turn.
+const AT_ONCE: usize = 64;
 /// How soon children are looked for again that came to the subreaper while it was killing, at first
 /// and at last, in milliseconds.
 const SOON: c_long = 5;
@@ -58,6 +60,7 @@ pub(crate) extern "C" fn reaper_main(argument: *mut c_void) -> c_int {
                 asked: false,
                 killing: false,
                 found: 0,
+                more: false,
                 again: SOON,
             }
             .run();
@@ -133,6 +136,7 @@ fn close_range(from: c_uint, to: c_uint) {
 }
 
 /// A run that is being watched.
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own about the run")]
 struct Watch<'a> {
     shared: &'a Shared,
     status: RawFd,
@@ -143,6 +147,8 @@ struct Watch<'a> {
     asked: bool,
     killing: bool,
     found: u32,
+    /// Whether there may be more that have ended.
+    more: bool,
     /// How soon children are looked for again that came meanwhile, in milliseconds.
     again: c_long,
 }
@@ -161,8 +167,10 @@ impl Watch<'_> {
 
     /// Takes every child that has ended. True when there are none left, which was then told.
     fn reap(&mut self) -> bool {
-        let mut command_ended = None;
-        let nobody = loop {
+        let mut command_ended = false;
+        let mut nobody = false;
+        // No more at once: while others end by the thousand, the runner is heard as well.
+        for _ in 0..AT_ONCE {
             // SAFETY: fills a zeroed structure of its own type.
             let (done, info) = unsafe {
                 let mut info: libc::siginfo_t = std::mem::zeroed();
@@ -176,19 +184,23 @@ impl Watch<'_> {
             // SAFETY: waitid(2) has set these fields, to zero when no child has ended.
             let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
             if done < 0 {
-                break true;
+                nobody = true;
+                break;
             }
             if pid == 0 {
-                break false;
+                self.more = false;
+                break;
             }
+            self.more = true;
             if pid == self.command {
-                command_ended = Some((info.si_code == libc::CLD_EXITED, status));
+                let exited = info.si_code == libc::CLD_EXITED;
+                self.shared.end(exited, status);
+                command_ended = true;
             } else if self.killing && !self.namespace && self.shared.ended().is_some() {
                 self.found += 1;
             }
-        };
-        if let Some((exited, status)) = command_ended {
-            self.shared.end(exited, status);
+        }
+        if command_ended {
             if !nobody && !self.asked {
                 self.kill();
             }
@@ -225,7 +237,10 @@ impl Watch<'_> {
             tv_sec: 0,
             tv_nsec: self.again * 1_000_000,
         };
-        let timeout = if self.killing && !self.namespace {
+        let at_once = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let timeout = if self.more {
+            address(&raw const at_once)
+        } else if self.killing && !self.namespace {
             self.again = (self.again * 2).min(RARELY);
             address(&raw const again)
         } else {

@@ -103,6 +103,13 @@ impl Launched {
         self.channel.shut();
     }
 
+    /// Kills the reaper itself, and with it everybody in its namespace; where there is none, nothing.
+    pub fn kill_reaper(&self) {
+        if self.containment == Containment::PidNamespace {
+            let _ = descriptor::signal(self.pidfd.as_fd(), nix::libc::SIGKILL);
+        }
+    }
+
     /// Waits until the reaper has ended. False when it has not by then.
     pub fn reap(&mut self, patience: Duration) -> bool {
         if self.memory.is_none() {
@@ -131,9 +138,7 @@ impl Drop for Launched {
             return;
         }
         self.kill();
-        if self.containment == Containment::PidNamespace {
-            let _ = descriptor::signal(self.pidfd.as_fd(), nix::libc::SIGKILL);
-        }
+        self.kill_reaper();
         if !self.reap(PATIENCE) {
             // Something cannot be killed just now. The reaper goes on waiting for it, on its stack.
             std::mem::forget(self.memory.take());

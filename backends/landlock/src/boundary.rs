@@ -52,6 +52,8 @@ pub(crate) struct LandlockBoundary {
     log: bool,
     filters: Vec<Program>,
     observed: Option<Observed>,
+    /// For the process that is known in the child alone.
+    sparing: Option<Program>,
 }
 
 /// The filter whose notified calls the runner answers.
@@ -162,6 +164,9 @@ impl LandlockBoundary {
                         .push(filter::inode_requests().map_err(|e| unbuilt(&e))?);
                 }
             }
+        }
+        if !boundary.pids && boundary.ruleset.is_some() {
+            boundary.sparing = Some(filter::sparing().map_err(too_long)?);
         }
         if boundary.trees.len() > MOST_TREES {
             let source = std::io::Error::other(format!("at most {MOST_TREES} are possible"));
@@ -292,8 +297,8 @@ impl Boundary for LandlockBoundary {
         for program in &self.filters {
             kernel::install_filter(program).map_err(at(Stage::Seccomp))?;
         }
-        if !self.pids {
-            kernel::install_filter(&filter::sparing(kernel::parent())).map_err(at(Stage::Seccomp))?;
+        if let Some(sparing) = &self.sparing {
+            kernel::install_filter_for(sparing, filter::SPARED, kernel::parent()).map_err(at(Stage::Seccomp))?;
         }
         let Some(observed) = &self.observed else {
             return Ok(None);

@@ -235,6 +235,26 @@ pub(crate) fn install_filter(program: &[libc::sock_filter]) -> Result<(), Errno>
     done(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) }).map(drop)
 }
 
+/// Installs a filter in which one number stands for another. At most [`MOST`] instructions: nothing is
+/// allocated.
+pub(crate) fn install_filter_for(program: &[libc::sock_filter], from: u32, to: u32) -> Result<(), Errno> {
+    const MOST: usize = 96;
+    let mut copy = [libc::sock_filter {
+        code: 0,
+        jt: 0,
+        jf: 0,
+        k: 0,
+    }; MOST];
+    let copy = copy.get_mut(..program.len()).ok_or(Errno::EINVAL)?;
+    for (line, original) in copy.iter_mut().zip(program) {
+        *line = *original;
+        if line.k == from {
+            line.k = to;
+        }
+    }
+    install_filter(copy)
+}
+
 /// Installs a filter and returns the number of its listener, which is close-on-exec.
 ///
 /// # Errors

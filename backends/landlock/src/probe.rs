@@ -21,6 +21,9 @@ use crate::ruleset::Rulesets;
 /// A file that anybody may write when nothing confines them.
 const SINK: &CStr = c"/dev/null";
 
+/// What most hosts mount in /proc, and nothing that is hidden by it.
+const BINFMT: &str = "/proc/sys/fs/binfmt_misc";
+
 /// One set of layers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Layer {
@@ -62,6 +65,25 @@ impl Layer {
     const fn has_user(self) -> bool {
         matches!(self, Self::MountsInUserNamespace | Self::MountsAndPidsInUserNamespace)
     }
+
+    /// Whether what a container covers in /proc stays covered. In a user namespace the kernel refuses to
+    /// mount another /proc over one that is covered in part; root is not asked (mount_namespaces(7)).
+    ///
+    /// # Errors
+    /// What is covered, in a sentence.
+    fn shows_nothing_covered(self) -> Result<(), String> {
+        if !self.has_pids() || self.has_user() {
+            return Ok(());
+        }
+        let mounts =
+            std::fs::read_to_string("/proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
+        // proc_pid_mountinfo(5): the fifth field is where a mount is attached.
+        let at = mounts.lines().filter_map(|line| line.split(' ').nth(4));
+        let covered = at.filter(|at| at.starts_with("/proc/")).find(|at| *at != BINFMT);
+        covered.map_or(Ok(()), |at| {
+            Err(format!("{at} is covered, and a /proc of the run's own would show it"))
+        })
+    }
 }
 
 pub(crate) fn probe() -> Probe {
@@ -98,6 +120,7 @@ pub(crate) fn probe() -> Probe {
 /// What the layers give that were proved on this boot.
 pub(crate) fn recall(layers: &str) -> Option<HostSupport> {
     let layer = Layer::ALL.into_iter().find(|layer| layer.name() == layers)?;
+    layer.shows_nothing_covered().ok()?;
     Some(support(kernel::landlock_abi().ok()?, layer, Vec::new()))
 }
 
@@ -132,6 +155,7 @@ fn no_landlock(errno: Errno) -> String {
 /// Confines a child as a run would be and lets it try to write outside. `Err` says what was
 /// refused, or which attempt was not.
 fn canary(abi: u8, layer: Layer) -> Result<(), String> {
+    layer.shows_nothing_covered()?;
     let mounts = layer.has_mounts();
     let mut steps = Vec::new();
     if mounts {

@@ -1,7 +1,6 @@
 //! The directory of one run's spill files, made when the first of them is.
 
-use std::fs::File;
-use std::io;
+use std::fs::{File, TryLockError};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -87,9 +86,11 @@ impl Place {
         budget::sweep(&all);
         let directory = enter(&all, &self.run_id, false)?;
         // Taken before there is a file in it, and an empty directory is not swept so soon.
-        directory
-            .try_lock()
-            .map_err(|error| Spill::of(&io::Error::from(error)))?;
+        match directory.try_lock() {
+            // Whoever holds it already keeps it from being removed as well.
+            Ok(()) | Err(TryLockError::WouldBlock) => {}
+            Err(TryLockError::Error(error)) => return Err(Spill::of(&error)),
+        }
         Ok(Made {
             directory,
             path: output.join(&self.run_id),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{Uid, geteuid};
-use ringfence::SandboxMode::{ReadOnly, WorkspaceWrite};
+use ringfence::SandboxMode::{DangerFullAccess, ReadOnly, WorkspaceWrite};
 
 use crate::support::{CONTAINER, Case, World, for_each_user, names, text};
 
@@ -199,6 +199,9 @@ fn a_device_node_that_lies_in_the_workspace_already_is_not_written() {
             let report = device_case().options(evidence).run_in(world);
             report.assert_exit(0).assert_full();
             assert_eq!(report.stdout(), "", "{report}");
+            if report.field("/sandbox/evidence") == "observed" {
+                report.assert_denied(true);
+            }
         }
         let sink = Case::new(WorkspaceWrite).shell("echo x > /dev/null && echo sink");
         assert_eq!(sink.run_in(world).stdout(), "sink\n");
@@ -243,6 +246,31 @@ fn the_runners_limits_are_not_the_commands_to_set() {
                 "{written:#}"
             );
         }
+    });
+}
+
+#[test]
+fn where_there_are_no_namespaces_nobody_elses_limits_and_priorities_are_the_commands_to_set() {
+    let python = r"
+import os, resource, sys
+process = int(sys.argv[1])
+def attempt(what, try_it):
+    try: try_it(); print(what)
+    except OSError: pass
+attempt('files', lambda: resource.prlimit(process, resource.RLIMIT_NOFILE, (7, 7)))
+attempt('priority', lambda: os.setpriority(os.PRIO_PROCESS, process, 19))
+attempt('read', lambda: resource.prlimit(process, resource.RLIMIT_NOFILE))
+attempt('own', lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+attempt('own priority', lambda: os.nice(1))
+";
+    for_each_user(|world| {
+        let neighbour = world.neighbour("echo ready; exec sleep 600");
+        let pid = neighbour.pid().to_string();
+        let tried = |case: Case| case.argv(["python3", "-c", python, &pid]).run_in(world);
+        let confined = tried(Case::new(ReadOnly).inside(CONTAINER));
+        assert_eq!(confined.stdout(), "read\nown\nown priority\n", "{confined}");
+        let free = tried(Case::new(DangerFullAccess));
+        assert_eq!(free.stdout(), "files\npriority\nread\nown\nown priority\n", "{free}");
     });
 }
 

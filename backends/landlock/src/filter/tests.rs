@@ -1,3 +1,6 @@
+use ringfence_backend::calls::INODE_REQUESTS;
+
+use super::assembly::halves;
 use super::*;
 
 const NONE: [u32; 3] = [0; 3];
@@ -247,5 +250,66 @@ fn the_runner_is_out_of_reach_and_others_are_not() {
         assert_eq!(judged(RUNNER), errno(libc::EPERM), "call {call}");
         assert_eq!(judged(0), libc::SECCOMP_RET_ALLOW, "call {call}");
         assert_eq!(judged(RUNNER + 1), libc::SECCOMP_RET_ALLOW, "call {call}");
+    }
+}
+
+#[test]
+fn without_a_pid_namespace_nobody_elses_limits_and_priorities_change() {
+    let program = sparing().unwrap();
+    let of = |call, args| verdict(&program, ARCH, number(call), args);
+    for process in [RUNNER, 12345] {
+        assert_eq!(of(libc::SYS_prlimit64, [process, 7, 1]), errno(libc::EPERM));
+        assert_eq!(of(libc::SYS_setpriority, [0, process, 19]), errno(libc::EPERM));
+        assert_eq!(
+            of(libc::SYS_prlimit64, [process, 7, 0]),
+            libc::SECCOMP_RET_ALLOW,
+            "only read"
+        );
+    }
+    assert_eq!(of(libc::SYS_prlimit64, [0, 7, 1]), libc::SECCOMP_RET_ALLOW, "its own");
+    assert_eq!(
+        of(libc::SYS_setpriority, [0, 0, 19]),
+        libc::SECCOMP_RET_ALLOW,
+        "its own"
+    );
+    assert_eq!(of(libc::SYS_kill, [12345, 9, 0]), libc::SECCOMP_RET_ALLOW);
+    assert_eq!(of(libc::SYS_kill, [SPARED, 9, 0]), errno(libc::EPERM));
+    assert_eq!(program.iter().filter(|line| line.k == SPARED).count(), 1);
+}
+
+#[test]
+fn sockets_are_made_only_through_open_doors() {
+    let closed = |doors: &[Door]| Sockets::new(&doors.iter().copied().collect());
+    let families = [
+        libc::AF_UNIX,
+        libc::AF_NETLINK,
+        libc::AF_INET,
+        libc::AF_INET6,
+        libc::AF_PACKET,
+        libc::AF_VSOCK,
+    ];
+    for (doors, open) in [
+        (&[][..], [true; 6]),
+        (&[Door::Network], [true, true, false, false, false, false]),
+        (&[Door::UnixSockets], [false, true, true, true, true, true]),
+        (
+            &[Door::Network, Door::UnixSockets],
+            [false, true, false, false, false, false],
+        ),
+    ] {
+        for program in [
+            base(RUNNER, closed(doors)).unwrap(),
+            observing(RUNNER, closed(doors), Some(1)).unwrap(),
+        ] {
+            for (family, open) in families.into_iter().zip(open) {
+                let made = verdict(&program, ARCH, number(libc::SYS_socket), [family.cast_unsigned(), 1, 0]);
+                let expected = if open {
+                    libc::SECCOMP_RET_ALLOW
+                } else {
+                    errno(libc::EACCES)
+                };
+                assert_eq!(made, expected, "{doors:?} {family}");
+            }
+        }
     }
 }
