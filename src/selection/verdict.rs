@@ -1,6 +1,6 @@
 //! Verdicts that outlive a process: which layers were proved on this boot by this program.
 //!
-//! Only full coverage is remembered: a host that gave less may give more to the next caller. A word
+//! Only full coverage by all layers is remembered: a host that gave less may give more to the next caller. A word
 //! that is no longer true makes a launch fail; then it is forgotten, and the host is asked again.
 
 use std::ffi::CString;
@@ -35,7 +35,8 @@ pub(super) fn recall(backend: &dyn Backend) -> Option<HostSupport> {
 
 /// Remembers full coverage. Not being able to is no fault: the next process asks the host again.
 pub(super) fn remember(backend: &dyn Backend, host: &HostSupport) {
-    if let (Enforcement::Full, Some(key), Some(name)) = (host.coverage.enforcement(), key(), name(backend.id())) {
+    let complete = host.coverage.enforcement() == Enforcement::Full && host.missing.is_empty();
+    if let (true, Some(key), Some(name)) = (complete, key(), name(backend.id())) {
         let _ = keyring::keep(&name, &format!("{key}\n{}", host.layers));
     }
 }
