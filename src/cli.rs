@@ -6,6 +6,8 @@ mod doctor;
 mod documents;
 mod dry_run;
 mod limits;
+mod notes;
+mod policy;
 mod render;
 mod request;
 mod run;

@@ -10,7 +10,7 @@ use ringfence_backend::{Backend, CommandSpec, HostSupport, Missing, Observe, Pro
 use serde::Serialize;
 
 use super::dry_run::{left_open, word};
-use super::request::state_dir;
+use super::policy::state_dir;
 
 const NEWER_KERNEL: &str = "a newer kernel governs more: truncation from Linux 6.2, device ioctls from 6.10";
 const NO_LANDLOCK: &str =

@@ -4,11 +4,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use ringfence::facts::LongCommand;
-use ringfence::facts::Observed;
-use ringfence::{Denied, Effect, Enforcement, Error, RunReport, SandboxMode};
+use ringfence::{Error, RunReport};
 
 use super::doctor::{Findings, LayerRow};
-use super::dry_run::{DryRun, left_open};
+use super::dry_run::DryRun;
 use super::text::{listed, milliseconds, quoted, shown, visible, word};
 
 /// Prints a document on stdout, as it is.
@@ -55,91 +54,7 @@ pub(crate) fn help(answer: &clap::Error) {
 
 /// Says on stderr what happened in a run, when something did.
 pub(crate) fn notes(report: &RunReport) {
-    to_stderr(&notes_text(report));
-}
-
-fn notes_text(report: &RunReport) -> String {
-    let mut text = String::new();
-    let mut say = |line: &str| {
-        let _ = writeln!(text, "ringfence: {line}");
-    };
-    if let Some(enforcement @ Enforcement::Partial { .. }) = &report.sandbox.enforcement {
-        let open = left_open(enforcement);
-        if open == [Effect::InheritedDescriptors] {
-            say(
-                "a file is a standard stream, and its mode bits and times are open to the command \
-                 (inherited-descriptors); a pipe in between, or --stdin FILE, closes that",
-            );
-        } else {
-            let words: Vec<_> = open.iter().map(|effect| effect.word()).collect();
-            say(&format!(
-                "this host enforces {} in part; not governed: {}",
-                report.sandbox.mode,
-                words.join(", ")
-            ));
-        }
-    }
-    match &report.sandbox.denied {
-        Denied::Observed(seen) => refused(report.sandbox.mode, seen, &mut say),
-        other if other.verdict() == Some(true) => say(&format!(
-            "{} refused a change that the command tried to make",
-            report.sandbox.mode
-        )),
-        _ => {}
-    }
-    if report.timed_out {
-        let limit = report
-            .timeout_ms
-            .map(|ms| format!(" of {}", milliseconds(ms)))
-            .unwrap_or_default();
-        say(&format!("the command was stopped: its time limit{limit} had passed"));
-    }
-    if report.aborted {
-        say("the command was stopped, because Ringfence was told to stop");
-    }
-    let Some(survivors) = report.sandbox.survivors else {
-        say("not every process of the run could be killed; some may still run, confined as they were");
-        return text;
-    };
-    if survivors.found > 0 {
-        let were = if survivors.found == 1 {
-            "process was"
-        } else {
-            "processes were"
-        };
-        say(&format!(
-            "{} {were} still running when the command ended, and {} killed",
-            survivors.found, survivors.killed
-        ));
-    }
-    text
-}
-
-/// How many denials are told in words.
-const TOLD: usize = 3;
-
-fn refused(mode: SandboxMode, observed: &Observed, say: &mut impl FnMut(&str)) {
-    for denial in observed.denials.iter().take(TOLD) {
-        let times = if denial.count > 1 {
-            format!(", {} times", denial.count)
-        } else {
-            String::new()
-        };
-        let by = match denial.pid {
-            0 => String::new(),
-            _ => format!(" by {}", visible(&denial.program)),
-        };
-        say(&format!(
-            "{mode} refused: {} {}{by} ({:?}){times}",
-            word(&denial.op),
-            shown(&denial.path),
-            denial.errno,
-        ));
-    }
-    let untold = observed.denials.len().saturating_sub(TOLD) as u64 + observed.omitted;
-    if untold > 0 {
-        say(&format!("and {untold} more; --report FILE lists them"));
-    }
+    to_stderr(&super::notes::text(report));
 }
 
 /// Prints in words what a run would do.
@@ -288,7 +203,7 @@ fn to_stderr(text: &str) {
 pub(crate) mod tests {
     use ringfence::Containment;
     use ringfence::facts::{Loosening, Survivors};
-    use ringfence::{BackendId, Denied, Effect, Exit, SandboxFacts, SandboxMode};
+    use ringfence::{BackendId, Denied, Enforcement, Exit, SandboxFacts, SandboxMode};
 
     use super::*;
 
@@ -352,54 +267,5 @@ pub(crate) mod tests {
             hint: "none\r\nat all".to_owned(),
         };
         assert_eq!(error_text(&error).lines().count(), 2);
-    }
-
-    #[test]
-    fn nothing_is_said_when_nothing_happened() {
-        assert_eq!(notes_text(&report()), "");
-        let signalled = RunReport {
-            exit: Exit::Signal(9),
-            ..report()
-        };
-        assert_eq!(notes_text(&signalled), "", "the shell tells that by itself");
-    }
-
-    #[test]
-    fn partial_enforcement_names_what_is_open_in_one_line() {
-        let mut partial = report();
-        partial.sandbox.enforcement = Some(Enforcement::Partial {
-            ungoverned: [Effect::Metadata, Effect::Truncate].into(),
-        });
-        let text = notes_text(&partial);
-        assert_eq!(text.lines().count(), 1);
-        assert!(text.contains("truncate") && text.contains("metadata"), "{text}");
-    }
-
-    #[test]
-    fn what_happened_is_said_and_nothing_suggests_less_confinement() {
-        let mut eventful = RunReport {
-            timed_out: true,
-            timeout_ms: Some(1500),
-            ..report()
-        };
-        eventful.sandbox.denied = Denied::Inferred {
-            denied: true,
-            why: String::new(),
-        };
-        eventful.sandbox.survivors = Some(Survivors { found: 3, killed: 3 });
-        let text = notes_text(&eventful);
-        for word in ["refused", "1500 ms", "3 processes", "3 killed"] {
-            assert!(text.contains(word), "{word}: {text}");
-        }
-        eventful.sandbox.survivors = None;
-        assert!(notes_text(&eventful).contains("may still run"), "nobody knows");
-        assert!(!text.contains("danger"), "{text}");
-        assert!(
-            notes_text(&RunReport {
-                aborted: true,
-                ..report()
-            })
-            .contains("told to stop")
-        );
     }
 }

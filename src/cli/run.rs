@@ -12,8 +12,9 @@ use serde::Serialize;
 use super::args::RunArgs;
 use super::documents::Documents;
 use super::dry_run::DryRun;
+use super::policy::state_dir;
 use super::render;
-use super::request::{Asked, request, state_dir};
+use super::request::{Asked, request};
 use super::signals::StopSignals;
 
 /// Exit status of a run that its deadline ended, as timeout(1) has it.

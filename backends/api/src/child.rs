@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::FileId;
 use crate::image::ExecImage;
-use crate::launch::{ChildStdio, Launch, Session, Task};
 use crate::limit;
 use crate::status::{Failure, RECORD, Record, Stage};
+use crate::task::{ChildStdio, Launch, Session, Task};
 
 /// The highest signal number of Linux.
 const LAST_SIGNAL: c_int = 64;

@@ -5,14 +5,12 @@
 //! runner's memory, so they take raw steps on prepared data only. The command confines itself; no
 //! thread of the runner is ever confined.
 
-use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicI32;
 
 use nix::errno::Errno;
-use nix::fcntl::OFlag;
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use nix::sys::socket::{setsockopt, sockopt::PassCred};
 
@@ -25,68 +23,8 @@ use crate::running::{Launched, Memory};
 use crate::shared::Shared;
 use crate::stack::{Stack, clone_onto};
 use crate::status::{Failure, Record, Stage};
-use crate::{Boundary, ChildLimit, Containment, FileId, descriptor};
-
-/// Whose session and terminal the command has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Session {
-    /// A session of its own, without a controlling terminal (setsid(2)).
-    Own,
-    /// The caller's session, process group and terminal.
-    Callers,
-}
-
-/// What becomes one of the command's standard streams.
-#[derive(Debug)]
-pub enum ChildStdio<'a> {
-    /// The runner's own stream of the same number.
-    Inherit,
-    /// This descriptor, whose number must be 3 or more.
-    Fd(BorrowedFd<'a>),
-    /// A character device, opened by its name inside the boundary so that the descriptor obeys it.
-    Device {
-        /// Its name.
-        path: &'a CStr,
-        /// open(2) flags.
-        flags: OFlag,
-        /// What stat(2) must say it is (`st_rdev`); anything else ends the launch.
-        rdev: u64,
-    },
-}
-
-/// Everything the child does besides its task.
-#[derive(Debug)]
-pub struct Launch<'a> {
-    /// The boundary to enter.
-    pub boundary: &'a dyn Boundary,
-    /// Whose session.
-    pub session: Session,
-    /// Standard input, output and error.
-    pub stdio: [ChildStdio<'a>; 3],
-    /// The working directory, canonical, and what it must still be.
-    pub workdir: (&'a CStr, FileId),
-    /// One more descriptor that the command gets, under the number it has here.
-    pub extra: Option<BorrowedFd<'a>>,
-    /// The command's limits, set last of all.
-    pub limits: &'a [ChildLimit],
-}
-
-/// Numbered attempts to break a boundary, made by a child inside it.
-///
-/// The same rules hold as for [`Boundary`]: raw calls on prepared data.
-pub trait Attempt {
-    /// Makes attempt `number` and returns its errno, 0 for success; `None` after the last.
-    fn attempt(&self, number: u8) -> Option<i32>;
-}
-
-/// What the child does once it is confined.
-#[derive(Clone, Copy)]
-pub(crate) enum Task<'a> {
-    /// Executes a program.
-    Exec(&'a ExecImage),
-    /// Tries the boundary and ends.
-    Try(&'a dyn Attempt),
-}
+use crate::task::{Attempt, Launch, Task};
+use crate::{Containment, descriptor};
 
 /// What came of a trial.
 #[derive(Debug)]

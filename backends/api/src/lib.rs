@@ -42,6 +42,8 @@ mod shared;
 #[cfg(target_os = "linux")]
 mod stack;
 pub mod status;
+#[cfg(target_os = "linux")]
+mod task;
 
 #[cfg(target_os = "linux")]
 pub use backend::Boundary;
@@ -50,7 +52,7 @@ pub use coverage::{Containment, Coverage, Door, Effect, Enforcement};
 #[cfg(target_os = "linux")]
 pub use image::{ExecImage, ImageError};
 #[cfg(target_os = "linux")]
-pub use launch::{Attempt, ChildStdio, Launch, LaunchError, Session, Tried, attempt, launch};
+pub use launch::{LaunchError, Tried, attempt, launch};
 #[cfg(target_os = "linux")]
 pub use limit::ChildLimit;
 #[cfg(target_os = "linux")]
@@ -61,3 +63,5 @@ pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, Plan
 pub use policy::{HOST_TEMP, PolicyParts, PolicyShape, Protected, Require, SandboxExecutionPolicy, Temp};
 #[cfg(target_os = "linux")]
 pub use running::Launched;
+#[cfg(target_os = "linux")]
+pub use task::{Attempt, ChildStdio, Launch, Session};

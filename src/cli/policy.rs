@@ -1,0 +1,205 @@
+//! From the options and the profile to the policy of a run.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use ringfence::policy::{git_worktree, host_temp, open_protected, open_root, open_writable};
+use ringfence::profile::{self, Profile};
+use ringfence::{
+    Deployment, Door, Error, PinnedPath, SandboxExecutionPolicy, SandboxMode, Surroundings, Temp, WorkspaceRoot,
+    resolve,
+};
+
+use super::args::RunArgs;
+
+/// The doors that are closed. An option stands above the profile.
+fn closed(args: &RunArgs, profile: Option<&Profile>) -> BTreeSet<Door> {
+    let doors = [
+        (Door::Network, args.network, profile.and_then(|it| it.network)),
+        (
+            Door::UnixSockets,
+            args.unix_sockets,
+            profile.and_then(|it| it.unix_sockets),
+        ),
+    ];
+    let is_closed =
+        |(door, asked, said): (Door, Option<bool>, Option<bool>)| (asked.or(said) == Some(false)).then_some(door);
+    doors.into_iter().filter_map(is_closed).collect()
+}
+
+/// Resolves the policy of a run.
+///
+/// # Errors
+/// [`Error`] for a policy that cannot be.
+pub(super) fn policy(args: &RunArgs, profile: Option<&Profile>) -> Result<SandboxExecutionPolicy, Error> {
+    let mode = args.mode.or(profile.map(|it| it.mode)).unwrap_or(SandboxMode::ReadOnly);
+    let temp = args.temp.or(profile.and_then(|it| it.temp));
+    let require = args.require.or(profile.and_then(|it| it.require)).unwrap_or_default();
+    let root = workspace(args.workspace.as_deref())?;
+    let writable = args
+        .write
+        .iter()
+        .map(|path| open_writable(root.path(), path))
+        .collect::<Result<_, _>>()?;
+    let mut writable: Vec<PinnedPath> = writable;
+    let named = args
+        .protect
+        .iter()
+        .chain(profile.into_iter().flat_map(|it| &it.protect));
+    let mut protected = named
+        .map(|path| open_protected(root.path(), path))
+        .collect::<Result<Vec<_>, _>>()?;
+    if profile.is_some_and(|it| it.git_worktree)
+        && let Some(worktree) = git_worktree(root.path())?
+    {
+        writable.push(worktree.repository);
+        protected.extend(worktree.protected);
+    }
+    let surroundings = surroundings(&root, mode, temp, args.allow_broad_root)?;
+    let deployment = Deployment {
+        mode,
+        root: Some(root),
+        writable,
+        protected,
+        temp,
+        closed: closed(args, profile),
+        require,
+    };
+    Ok(resolve(&deployment, None, None, &surroundings)?)
+}
+
+pub(super) fn load(name_or_file: &str) -> Result<Profile, Error> {
+    profile::load(name_or_file).map_err(|error| Error::Input {
+        field: "--profile".to_owned(),
+        value: name_or_file.into(),
+        reason: error.to_string(),
+        hint: error.hint(),
+    })
+}
+
+/// The directory named, else the one the caller is in.
+fn workspace(named: Option<&Path>) -> Result<WorkspaceRoot, Error> {
+    match named {
+        Some(path) => Ok(open_root(path)?),
+        // Gone, or out of reach: there is no workspace then, and none is made up.
+        None => WorkspaceRoot::open(Path::new(".")).map_err(|source| Error::Workdir {
+            path: ".".into(),
+            source,
+        }),
+    }
+}
+
+/// What else bears on the policy. Home, state and temp area only matter where something is opened
+/// for writing, so other modes are spared the search.
+fn surroundings(
+    root: &WorkspaceRoot,
+    mode: SandboxMode,
+    temp: Option<Temp>,
+    allow_broad_root: bool,
+) -> Result<Surroundings, Error> {
+    let mut found = Surroundings {
+        caller_dir: root.clone(),
+        host_temp: Vec::new(),
+        home: None,
+        state_dir: None,
+        allow_broad_root,
+    };
+    if mode == SandboxMode::WorkspaceWrite {
+        found.home = home().map(|path| settled(&path));
+        found.state_dir = state_dir().map(|path| settled(&path));
+        if temp.unwrap_or(Temp::Host) == Temp::Host {
+            found.host_temp = host_temp(env::var_os("TMPDIR").as_deref().map(Path::new), root.path())?;
+        }
+    }
+    Ok(found)
+}
+
+fn home() -> Option<PathBuf> {
+    absolute(env::var_os("HOME").as_deref())
+}
+
+/// Where Ringfence keeps its own records: `$RINGFENCE_STATE_DIR`, else a directory of its own
+/// beneath the XDG state directory. Nothing when the environment names no place.
+pub(crate) fn state_dir() -> Option<PathBuf> {
+    let own = absolute(env::var_os("RINGFENCE_STATE_DIR").as_deref());
+    let xdg = || absolute(env::var_os("XDG_STATE_HOME").as_deref()).map(|state| state.join("ringfence"));
+    own.or_else(xdg)
+        .or_else(|| home().map(|home| home.join(".local/state/ringfence")))
+}
+
+/// A relative path would be another place in each directory, so it names none.
+fn absolute(value: Option<&OsStr>) -> Option<PathBuf> {
+    value.map(PathBuf::from).filter(|path| path.is_absolute())
+}
+
+/// A path that is canonical as far as it exists.
+fn settled(path: &Path) -> PathBuf {
+    let mut rest = Vec::new();
+    for existing in path.ancestors() {
+        match PinnedPath::open(existing) {
+            Ok(pinned) => {
+                return rest
+                    .iter()
+                    .rev()
+                    .fold(pinned.path().to_owned(), |sum, name| sum.join(name));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => rest.extend(existing.file_name()),
+            Err(_) => break,
+        }
+    }
+    path.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_canonical_as_far_as_it_exists() {
+        let directory = tempfile::tempdir().unwrap();
+        let real = PinnedPath::open(directory.path()).unwrap().path().to_owned();
+        std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
+        assert_eq!(settled(&real.join("link")), real);
+        assert_eq!(settled(&real.join("link/a/b")), real.join("a/b"));
+        assert_eq!(settled(Path::new("/no-such-place/a")), Path::new("/no-such-place/a"));
+    }
+
+    #[test]
+    fn a_relative_place_is_none() {
+        assert_eq!(absolute(Some("state".as_ref())), None);
+        assert_eq!(absolute(Some("".as_ref())), None);
+        assert_eq!(absolute(Some("/state".as_ref())), Some("/state".into()));
+    }
+
+    #[test]
+    fn options_stand_above_the_profile() {
+        let directory = tempfile::tempdir().unwrap();
+        let args = RunArgs {
+            workspace: Some(directory.path().to_owned()),
+            ..RunArgs::default()
+        };
+        let profile = load("workspace-write").unwrap();
+        let policy = |args: &RunArgs| policy(args, Some(&profile));
+        assert_eq!(policy(&args).unwrap().mode(), SandboxMode::WorkspaceWrite);
+        let stricter = RunArgs {
+            mode: Some(SandboxMode::ReadOnly),
+            ..args
+        };
+        assert_eq!(policy(&stricter).unwrap().mode(), SandboxMode::ReadOnly);
+    }
+
+    #[test]
+    fn nothing_asked_for_is_read_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let args = RunArgs {
+            workspace: Some(directory.path().to_owned()),
+            ..RunArgs::default()
+        };
+        let policy = policy(&args, None).unwrap();
+        assert_eq!((policy.mode(), policy.temp()), (SandboxMode::ReadOnly, Temp::Private));
+        assert!(policy.writable().is_empty());
+    }
+}
