@@ -35,6 +35,7 @@ pub use request::{
     MAX_COMMAND, MAX_TIMEOUT, new_run_id,
 };
 pub use spec::ExecSpec;
+pub use turn::Stopped;
 
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
@@ -200,6 +201,9 @@ impl Drop for AbortOnDrop {
 pub enum Event<'a> {
     /// The command runs, confined as its plan says.
     Started(&'a ExecSpec),
+    /// The command was stopped by a signal. A program that shares its terminal may want to stop along
+    /// with it, and to continue it afterwards.
+    Stopped(Stopped<'a>),
     /// The first denial of its kind, and what its smallest loosening depends on.
     Denied(&'a Denial, &'a Loosening),
 }
@@ -217,9 +221,12 @@ fn report(
         mode: spec.policy().mode(),
         workspace_root: spec.policy().workspace_root().path().to_owned(),
     };
-    let mut denied = |denial: &Denial| tell(Event::Denied(denial, &loosening));
+    let mut news = |news: turn::News<'_>| match news {
+        turn::News::Denied(denial) => tell(Event::Denied(denial, &loosening)),
+        turn::News::Stopped(stopped) => tell(Event::Stopped(stopped)),
+    };
     let containment = spawned.process.containment();
-    let ended = wait::wait(spawned, spec.grace(), ends, &mut denied).map_err(|source| Error::Lost { source })?;
+    let ended = wait::wait(spawned, spec.grace(), ends, &mut news).map_err(|source| Error::Lost { source })?;
     let confined = spec.policy().mode().confines();
     let mut enforcement = spec.plan().enforcement.clone();
     let filtered = spec.policy().mode() == SandboxMode::ReadOnly;

@@ -65,6 +65,8 @@ fn execute(
     let signals = StopSignals::watch(captured)?;
     let report = runner.run_watched(spec, signals.abort(), &mut |event| match event {
         Event::Started(spec) => documents.event("run.start", &Start::of(spec)),
+        Event::Stopped(command) if command.is_still_so() && signals.stop_along() => command.resume(),
+        Event::Stopped(_) => {}
         Event::Denied(denial, loosening) => documents.event("denial", &DenialEntry(denial, loosening)),
     });
     let told = signals.finish();

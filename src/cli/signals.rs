@@ -11,7 +11,7 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 use ringfence::{Abort, Error};
@@ -68,6 +68,13 @@ impl StopSignals {
         &self.abort
     }
 
+    /// Stops this process as well when the command that shares its terminal was stopped: whoever waits
+    /// for Ringfence at that terminal gets it back. Returns when it is continued; false when there was no
+    /// reason to stop.
+    pub(crate) fn stop_along(&self) -> bool {
+        self.terminal.as_ref().map(Terminal::leave_for_a_while).is_some()
+    }
+
     /// The first signal that told Ringfence to stop. From here signals act as they did before, so
     /// that a reader who does not take the report cannot hold Ringfence for ever.
     pub(crate) fn finish(self) -> Option<i32> {
@@ -87,14 +94,31 @@ impl Terminal {
         (tcgetpgrp(&device) == Ok(group)).then_some(Self { device, group })
     }
 
+    /// Stops this process. Afterwards the terminal is again whose it was: a shell with job control inside
+    /// has a process group of its own.
+    fn leave_for_a_while(&self) {
+        let inside = tcgetpgrp(&self.device);
+        let _ = raise(Signal::SIGSTOP);
+        if let Ok(inside) = inside
+            && inside != self.group
+            && tcgetpgrp(&self.device) == Ok(self.group)
+        {
+            self.give_to(inside);
+        }
+    }
+
     /// Gives the terminal back to this process group. A shell with job control does that itself when it
     /// ends, unless it runs in a PID namespace, where this group has no number (pid_namespaces(7)).
     fn take_back(&self) {
+        self.give_to(self.group);
+    }
+
+    fn give_to(&self, group: Pid) {
         let mut set = SigSet::empty();
         // Whoever asks from the background is stopped otherwise (tcsetpgrp(3)).
         set.add(Signal::SIGTTOU);
         if set.thread_block().is_ok() {
-            let _ = tcsetpgrp(&self.device, self.group);
+            let _ = tcsetpgrp(&self.device, group);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One turn of waiting for a run: what has happened, in one poll(2), and what is done about it.
 
+use std::fs::read_to_string;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -7,10 +8,46 @@ use std::time::Instant;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use nix::sys::signal::Signal;
+use ringfence_backend::Launched;
+use ringfence_backend::status::Word;
+
 use super::abort::Requests;
 use super::input::Wants;
 use super::spawn::Spawned;
+use super::tree;
 use crate::facts::Denial;
+
+/// What is told while a run goes on.
+#[derive(Clone, Copy)]
+pub(super) enum News<'a> {
+    /// The first denial of its kind.
+    Denied(&'a Denial),
+    /// The command was stopped.
+    Stopped(Stopped<'a>),
+}
+
+/// A run whose command was stopped by a signal.
+#[derive(Clone, Copy, Debug)]
+pub struct Stopped<'a>(pub(super) &'a Launched);
+
+impl Stopped<'_> {
+    /// Whether the command still stands. Somebody may have continued it along with its whole group since,
+    /// this process included (proc_pid_stat(5), the state after the name in parentheses).
+    #[must_use]
+    pub fn is_still_so(self) -> bool {
+        let stat = self
+            .0
+            .command
+            .and_then(|pid| read_to_string(format!("/proc/{pid}/stat")).ok());
+        stat.is_some_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+    }
+
+    /// Continues every process of the run.
+    pub fn resume(self) {
+        tree::signal(self.0.reaper(), &[Signal::SIGCONT]);
+    }
+}
 
 /// What is waited for besides the run's own descriptors.
 pub(super) struct Waiting<'a> {
@@ -23,6 +60,7 @@ pub(super) struct Waiting<'a> {
 }
 
 /// What a turn has shown.
+#[allow(clippy::struct_excessive_bools, reason = "each is something that may have happened")]
 pub(super) struct Ready {
     /// Whether no process of the run is left.
     pub(super) gone: bool,
@@ -30,6 +68,8 @@ pub(super) struct Ready {
     pub(super) aborted: bool,
     /// Whether there was output.
     pub(super) spoke: bool,
+    /// Whether the command was stopped, and stands still.
+    pub(super) stopped: bool,
 }
 
 /// The most descriptors a run waits for.
@@ -51,14 +91,14 @@ enum Event {
 
 /// Waits for the next event, moves the bytes that can be moved, and answers
 /// the calls that wait.
-pub(super) fn turn(spawned: &mut Spawned, waiting: &Waiting<'_>, tell: &mut dyn FnMut(&Denial)) -> io::Result<Ready> {
+pub(super) fn turn(spawned: &mut Spawned, waiting: &Waiting<'_>, tell: &mut dyn FnMut(News<'_>)) -> io::Result<Ready> {
     let stdin = io::stdin();
     let happened = next_events(spawned, waiting, &stdin)?;
     let has = |event| happened.contains(&event);
     if has(Event::Call)
         && let Some(supervisor) = &mut spawned.supervisor
     {
-        supervisor.serve(tell);
+        supervisor.serve(&mut |denial| tell(News::Denied(denial)));
     }
     if has(Event::NobodyCalls) {
         spawned.watching = false;
@@ -81,6 +121,7 @@ pub(super) fn turn(spawned: &mut Spawned, waiting: &Waiting<'_>, tell: &mut dyn 
         gone: has(Event::Gone),
         aborted: has(Event::Abort),
         spoke: has(Event::Output),
+        stopped: has(Event::Ended) && spawned.process.word() == Some(Word::Stopped),
     })
 }
 

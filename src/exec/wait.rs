@@ -13,9 +13,9 @@ use ringfence_backend::descriptor::End;
 use super::abort::Abort;
 use super::spawn::Spawned;
 use super::stop::{Cause, Stop};
-use super::turn::{Waiting, turn, until};
+use super::turn::{News, Stopped, Waiting, turn, until};
 use crate::evidence::{KernelLog, Supervisor};
-use crate::facts::{CapturedStream, Denial, Exit, Observed};
+use crate::facts::{CapturedStream, Exit, Observed};
 
 /// How long a finished command's pipes may stay silent before the result goes out without their end.
 const IDLE: Duration = Duration::from_millis(100);
@@ -50,12 +50,12 @@ pub(super) fn wait(
     mut spawned: Spawned,
     grace: Duration,
     ends: &Ends<'_>,
-    tell: &mut dyn FnMut(&Denial),
+    tell: &mut dyn FnMut(News<'_>),
 ) -> io::Result<Ended> {
     let course = watch(&mut spawned, grace, ends, tell)?;
     let logged = spawned.log.map(|log| log.and_then(KernelLog::finish));
     if let Some(Ok(observed)) = &logged {
-        observed.denials.iter().for_each(tell);
+        observed.denials.iter().for_each(|denial| tell(News::Denied(denial)));
     }
     Ok(Ended {
         exit: course.exit,
@@ -112,7 +112,12 @@ struct Course {
     survivors: Option<u32>,
 }
 
-fn watch(spawned: &mut Spawned, grace: Duration, ends: &Ends<'_>, tell: &mut dyn FnMut(&Denial)) -> io::Result<Course> {
+fn watch(
+    spawned: &mut Spawned,
+    grace: Duration,
+    ends: &Ends<'_>,
+    tell: &mut dyn FnMut(News<'_>),
+) -> io::Result<Course> {
     let mut requests = ends.abort.listen()?;
     let started = Instant::now();
     let mut last_output = started;
@@ -132,6 +137,9 @@ fn watch(spawned: &mut Spawned, grace: Duration, ends: &Ends<'_>, tell: &mut dyn
         // Once it was asked to end, the run has its grace period even when the command needs none.
         if ready.gone || (exit.is_some() && stop.is_none()) {
             break ready.gone;
+        }
+        if ready.stopped && stop.is_none() {
+            tell(News::Stopped(Stopped(&spawned.process)));
         }
         if ready.spoke {
             last_output = Instant::now();
@@ -179,7 +187,7 @@ fn watch(spawned: &mut Spawned, grace: Duration, ends: &Ends<'_>, tell: &mut dyn
 }
 
 /// Waits for those whom the reaper is killing now that the command has ended.
-fn await_the_rest(spawned: &mut Spawned, tell: &mut dyn FnMut(&Denial)) -> io::Result<()> {
+fn await_the_rest(spawned: &mut Spawned, tell: &mut dyn FnMut(News<'_>)) -> io::Result<()> {
     let over = Instant::now() + DYING;
     let waiting = Waiting {
         due: Some(over),

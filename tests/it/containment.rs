@@ -281,34 +281,3 @@ fn what_a_container_covers_in_proc_stays_covered_for_root_as_well() {
     assert_eq!(report.stdout(), "0\nshown\n", "{report}");
     assert_eq!(report.field("/sandbox/containment"), "subreaper");
 }
-
-/// Runs an interactive shell through Ringfence at a terminal, leaves it, and reads a line after it.
-const AT_A_TERMINAL: &str = r#"
-import os, pty, select, sys
-script = '"$0" run -m workspace-write -- bash --norc -i; read -r line; echo "got $line"; exit 7'
-child, terminal = pty.fork()
-if child == 0:
-    os.execvp('bash', ['bash', '-c', script, sys.argv[1]])
-said = b''
-def until(words):
-    global said
-    while words not in said:
-        if not select.select([terminal], [], [], 30)[0]: sys.exit('silence after ' + repr(said))
-        said += os.read(terminal, 4096)
-    said = said.split(words, 1)[1]
-os.write(terminal, b'echo in$((20+2))\n'); until(b'in22')
-os.write(terminal, b'exit\n'); until(b'exit')
-os.write(terminal, b'hello\n'); until(b'got hello')
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"#;
-
-#[test]
-fn a_terminal_is_its_owners_again_when_a_shell_inside_has_ended() {
-    for_each_user(|world| {
-        let program = world.program();
-        let mut command = world.command("python3");
-        command.args(["-c", AT_A_TERMINAL]).arg(program);
-        let outcome = world.outcome(command);
-        assert_eq!(outcome.stdout(), "7\n", "{outcome}");
-    });
-}

@@ -30,5 +30,6 @@ mod runner;
 mod stdin;
 mod streams;
 mod support;
+mod terminal;
 mod time;
 mod tools;

@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 use nix::errno::Errno;
 use nix::sys::socket::{
-    AddressFamily, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixCredentials, recvmsg, send,
+    AddressFamily, ControlMessageOwned, MsgFlags, Shutdown, SockFlag, SockType, UnixCredentials, recv, recvmsg, send,
     shutdown, socketpair,
 };
 
-use crate::status::{RECORD, Record};
+use crate::status::{RECORD, Record, Word};
 
 /// A pair of connected sockets that carry whole records, and descriptors beside them.
 pub(crate) fn status_channel() -> io::Result<(OwnedFd, OwnedFd)> {
@@ -79,6 +79,14 @@ impl Channel {
             lost,
             sender,
         })
+    }
+
+    /// Takes a word, if there is one.
+    pub(crate) fn word(&self) -> Option<Word> {
+        let mut byte = [0];
+        let got = recv(self.0.as_raw_fd(), &mut byte, MsgFlags::MSG_DONTWAIT);
+        let known = [Word::Ended, Word::Stopped];
+        known.into_iter().find(|word| got == Ok(1) && *word as u8 == byte[0])
     }
 
     /// Says the one word there is.

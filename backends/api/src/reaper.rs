@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use crate::child::{Child, child_main, tell};
 use crate::raw::{address, call, int};
 use crate::shared::Shared;
-use crate::status::{Failure, Record, Stage};
+use crate::status::{Failure, Record, Stage, Word};
 
 /// How many children that have ended are taken in one turn.
 const AT_ONCE: usize = 64;
@@ -174,7 +174,7 @@ impl Watch<'_> {
             // SAFETY: fills a zeroed structure of its own type.
             let (done, info) = unsafe {
                 let mut info: libc::siginfo_t = std::mem::zeroed();
-                let flags = libc::WEXITED | libc::WNOHANG | libc::__WALL;
+                let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOHANG | libc::__WALL;
                 let arguments = [c_long::from(libc::P_ALL), 0, address(&raw mut info), int(flags), 0, 0];
                 (call(libc::SYS_waitid, arguments), info)
             };
@@ -192,7 +192,11 @@ impl Watch<'_> {
                 break;
             }
             self.more = true;
-            if pid == self.command {
+            if matches!(info.si_code, libc::CLD_STOPPED | libc::CLD_TRAPPED) {
+                if pid == self.command && info.si_code == libc::CLD_STOPPED {
+                    say(self.status, Word::Stopped);
+                }
+            } else if pid == self.command {
                 let exited = info.si_code == libc::CLD_EXITED;
                 self.shared.end(exited, status);
                 command_ended = true;
@@ -205,15 +209,7 @@ impl Watch<'_> {
                 self.kill();
             }
             if !nobody {
-                let word = 1_u8;
-                // SAFETY: one live byte.
-                unsafe {
-                    let quiet = int(libc::MSG_NOSIGNAL);
-                    call(
-                        libc::SYS_sendto,
-                        [int(self.status), address(&raw const word), 1, quiet, 0, 0],
-                    )
-                };
+                say(self.status, Word::Ended);
             }
         }
         if nobody {
@@ -276,6 +272,18 @@ impl Watch<'_> {
         }
         self.killing = true;
     }
+}
+
+/// Says a word to the runner. One that is gone needs none.
+fn say(status: RawFd, word: Word) {
+    let (word, quiet) = (word as u8, int(libc::MSG_NOSIGNAL));
+    // SAFETY: one live byte, and no destination (sendto(2)).
+    unsafe {
+        call(
+            libc::SYS_sendto,
+            [int(status), address(&raw const word), 1, quiet, 0, 0],
+        )
+    };
 }
 
 /// How many processes the namespace has besides this one, its first.

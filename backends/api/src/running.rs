@@ -13,6 +13,7 @@ use crate::descriptor::{self, End};
 use crate::listener::Listener;
 use crate::shared::Shared;
 use crate::stack::Stack;
+use crate::status::Word;
 
 /// How long a reaper is waited for that nobody waits for any more.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -73,7 +74,13 @@ impl Launched {
         self.pidfd.as_fd()
     }
 
-    /// What to wait for: readable when the command has ended.
+    /// What the reaper had to say since this was last asked.
+    #[must_use]
+    pub fn word(&self) -> Option<Word> {
+        self.channel.word()
+    }
+
+    /// What to wait for: readable when the command has ended or was stopped.
     #[must_use]
     pub fn notice(&self) -> BorrowedFd<'_> {
         self.channel.fd()

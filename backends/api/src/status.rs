@@ -2,9 +2,8 @@
 //!
 //! A close-on-exec socket that the command never holds. `Armed` says that the boundary stands;
 //! `Failed` names a stage and an errno; a launch that ends without it after `Armed` has executed the
-//! program. Without `Armed` the command never ran, whatever the exit status says. Later one byte goes
-//! each way: the runner's says that everybody was asked to end, the reaper's that the command has ended
-//! and others are left. To the reaper, the end of the channel says that the run is to end.
+//! program. Without `Armed` the command never ran, whatever the exit status says. Later one byte
+//! from the runner says that everybody was asked to end, and a [`Word`] comes from the reaper. To the reaper, the end of the channel says that the run is to end.
 
 /// Where a launch stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +115,16 @@ pub enum Record {
         /// The kernel's errno.
         errno: i32,
     },
+}
+
+/// What a reaper says of its run once the command runs: one byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Word {
+    /// The command has ended, and others are left.
+    Ended = 1,
+    /// The command was stopped (SIGSTOP, SIGTSTP and their like).
+    Stopped = 2,
 }
 
 /// The size of a record in bytes.
