@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use ringfence_backend::{
-    Backend, BackendId, CommandSpec, Enforcement, HostSupport, LaunchPlan, Probe, Require, SandboxExecutionPolicy,
+    Backend, BackendId, CommandSpec, Effect, Enforcement, HostSupport, LaunchPlan, Probe, Require,
+    SandboxExecutionPolicy,
 };
 
 use crate::error::{Error, Tried};
@@ -153,13 +154,19 @@ impl Selection {
         let plan = backend.plan(&host, policy, command).map_err(|e| e.to_string())?;
         if let (Require::Full, Some(Enforcement::Partial { ungoverned })) = (policy.require(), &plan.enforcement) {
             let words: Vec<_> = ungoverned.iter().map(|effect| effect.word()).collect();
+            // The host can do nothing about these: what closes them is how the caller starts the run.
+            let files = if ungoverned.contains(&Effect::InheritedDescriptors) {
+                "; inherited-descriptors: a standard stream is a file; a pipe in between, or --stdin FILE, closes that"
+            } else {
+                ""
+            };
             let missing: Vec<_> = host
                 .missing
                 .iter()
                 .map(|m| format!("; {}: {}", m.layer, m.reason))
                 .collect();
             return Err(format!(
-                "it leaves {} ungoverned here, and the policy requires full enforcement{}",
+                "it leaves {} ungoverned here, and the policy requires full enforcement{files}{}",
                 words.join(", "),
                 missing.concat()
             ));

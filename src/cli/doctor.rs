@@ -162,7 +162,10 @@ fn evidence(selection: &Selection, probe: Option<&Probe>) -> Vec<LayerRow> {
     let refused_only = match (&watched, mounts) {
         (Err(_), _) => Some("calls cannot be watched".to_owned()),
         (_, false) => Some("it needs the mount layer".to_owned()),
-        _ => accelerator_missing(state_dir().as_deref()),
+        _ => match state_dir() {
+            Ok(place) => accelerator_missing(place.as_deref()),
+            Err(error) => Some(error.to_string()),
+        },
     };
     let row = |layer, missing: Option<String>, advice| LayerRow {
         layer,

@@ -109,7 +109,7 @@ fn surroundings(
     };
     if mode == SandboxMode::WorkspaceWrite {
         found.home = home().map(|path| settled(&path));
-        found.state_dir = state_dir().map(|path| settled(&path));
+        found.state_dir = state_dir()?.map(|path| settled(&path));
         if temp.unwrap_or(Temp::Host) == Temp::Host {
             found.host_temp = host_temp(env::var_os("TMPDIR").as_deref().map(Path::new), root.path())?;
         }
@@ -123,14 +123,27 @@ fn home() -> Option<PathBuf> {
 
 /// Where Ringfence keeps its own records: `$RINGFENCE_STATE_DIR`, else a directory of its own
 /// beneath the XDG state directory. Nothing when the environment names no place.
-pub(crate) fn state_dir() -> Option<PathBuf> {
-    let own = absolute(env::var_os("RINGFENCE_STATE_DIR").as_deref());
-    let xdg = || absolute(env::var_os("XDG_STATE_HOME").as_deref()).map(|state| state.join("ringfence"));
-    own.or_else(xdg)
-        .or_else(|| home().map(|home| home.join(".local/state/ringfence")))
+///
+/// # Errors
+/// [`Error::Input`] when `$RINGFENCE_STATE_DIR` is relative: it would be another place in each directory.
+pub(crate) fn state_dir() -> Result<Option<PathBuf>, Error> {
+    const OWN: &str = "RINGFENCE_STATE_DIR";
+    if let Some(own) = env::var_os(OWN).filter(|own| !own.is_empty()) {
+        return match absolute(Some(&own)) {
+            Some(path) => Ok(Some(path)),
+            None => Err(Error::Input {
+                field: OWN.to_owned(),
+                value: own,
+                reason: "it is relative, and would be another place in each directory".to_owned(),
+                hint: "name it from the root on, or unset it".to_owned(),
+            }),
+        };
+    }
+    let xdg = absolute(env::var_os("XDG_STATE_HOME").as_deref()).map(|state| state.join("ringfence"));
+    Ok(xdg.or_else(|| home().map(|home| home.join(".local/state/ringfence"))))
 }
 
-/// A relative path would be another place in each directory, so it names none.
+/// The XDG Base Directory Specification has relative paths ignored.
 fn absolute(value: Option<&OsStr>) -> Option<PathBuf> {
     value.map(PathBuf::from).filter(|path| path.is_absolute())
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &RunArgs) -> u8 {
 
 fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8, Error> {
     let Asked { request, withheld } = request(args, run_id)?;
-    let runner = Runner::new(state_dir());
+    let runner = Runner::new(state_dir()?);
     let spec = runner.resolve(request)?;
     if args.dry_run {
         show(&DryRun::new(&spec, &withheld), documents);

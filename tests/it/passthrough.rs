@@ -217,7 +217,9 @@ fn a_demand_for_everything_refuses_a_handed_in_file() {
         world.prepare("echo text > $OUT/f");
         let mut command = run(world, &["--require", "full", "-c", "cat > ran"]);
         command.stdin(File::open(world.outside("f")).unwrap());
-        world.outcome(command).assert_refused(&["inherited-descriptors"]);
+        world
+            .outcome(command)
+            .assert_refused(&["inherited-descriptors", "--stdin FILE"]);
         assert!(!world.inside("ran").exists());
     });
 }

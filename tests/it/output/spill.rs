@@ -224,6 +224,18 @@ fn a_state_directory_that_is_missing_is_made() {
 }
 
 #[test]
+fn a_relative_state_directory_is_refused_and_nothing_runs() {
+    Case::new(WorkspaceWrite)
+        .env("RINGFENCE_STATE_DIR", "state")
+        .shell("echo ran > ran")
+        .run_as_each_user(|world, report| {
+            report.assert_error("INPUT_INVALID");
+            assert_eq!(report.text("/error/message").matches("RINGFENCE_STATE_DIR").count(), 1);
+            assert!(!world.inside("ran").exists() && !world.inside("state").exists());
+        });
+}
+
+#[test]
 fn a_state_directory_whose_name_is_no_utf8_is_shown_twice() {
     Case::new(ReadOnly)
         .env("RINGFENCE_STATE_DIR", OsString::from_vec(b"$OUT/\xff".to_vec()))
