@@ -75,6 +75,10 @@ impl Layer {
         if !self.has_pids() || self.has_user() {
             return Ok(());
         }
+        // The usual case, and a tenth of the time that the table takes.
+        if kernel::has_mounts_below(c"/proc") == Ok(false) {
+            return Ok(());
+        }
         let mounts =
             std::fs::read_to_string("/proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
         // proc_pid_mountinfo(5): the fifth field is where a mount is attached.
