@@ -22,6 +22,11 @@ pub(crate) struct DryRun<'a> {
     run_id: &'a str,
     #[serde(rename = "dryRun")]
     nothing_was_run: bool,
+    argv: Vec<Cow<'a, str>>,
+    #[serde(rename = "command", skip_serializing_if = "Option::is_none")]
+    long: Option<&'a LongCommand>,
+    workdir: Cow<'a, str>,
+    timeout_ms: Option<u64>,
     pub(crate) policy: PolicyView,
     pub(crate) backend: BackendId,
     /// Absent in words, null in the document, when nothing is confined.
@@ -33,7 +38,7 @@ pub(crate) struct DryRun<'a> {
     pub(crate) limits: BTreeMap<&'static str, String>,
     /// Names of the caller's variables that the command does not get.
     pub(crate) withheld: Vec<Cow<'a, str>>,
-    /// For people only; it is no part of the plan.
+    /// The same as it is, for people.
     #[serde(skip)]
     pub(crate) command: Words<'a>,
 }
@@ -45,11 +50,12 @@ pub(crate) struct PolicyView {
     pub(crate) mode: SandboxMode,
     pub(crate) workspace_root: String,
     pub(crate) writable: Vec<String>,
+    pub(crate) protected: Vec<String>,
     pub(crate) temp: Temp,
     pub(crate) require: Require,
 }
 
-/// What people want to see besides.
+/// What words show and the document has in its own form.
 #[derive(Debug)]
 pub(crate) struct Words<'a> {
     pub(crate) argv: &'a [OsString],
@@ -68,10 +74,17 @@ impl<'a> DryRun<'a> {
             schema: SCHEMA,
             run_id: spec.run_id(),
             nothing_was_run: true,
+            argv: spec.argv().iter().map(|word| word.to_string_lossy()).collect(),
+            long: spec.long_command(),
+            workdir: spec.workdir().to_string_lossy(),
+            timeout_ms: spec
+                .timeout()
+                .map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
             policy: PolicyView {
                 mode: policy.mode(),
                 workspace_root: lossy(policy.workspace_root().path()),
                 writable: policy.writable().iter().map(|root| lossy(root.path())).collect(),
+                protected: policy.protected().iter().map(|it| lossy(&it.path)).collect(),
                 temp: policy.temp(),
                 require: policy.require(),
             },

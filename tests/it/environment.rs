@@ -130,6 +130,31 @@ fn the_names_that_are_withheld_are_told_beforehand_and_their_values_never() {
 }
 
 #[test]
+fn a_dry_run_says_what_would_run_and_where() {
+    for_each_user(|world| {
+        world.prepare("mkdir sub hooks");
+        let options = [
+            "--dry-run",
+            "--workdir",
+            "sub",
+            "--timeout",
+            "90s",
+            "--protect",
+            "hooks",
+        ];
+        let case = Case::new(WorkspaceWrite).options(options).argv(["touch", "a file"]);
+        let outcome = case.outcome_in(world);
+        let document: serde_json::Value = serde_json::from_str(&outcome.stdout()).unwrap();
+        assert_eq!(document["argv"], serde_json::json!(["touch", "a file"]), "{outcome}");
+        assert_eq!(document["workdir"], world.inside("sub").to_str().unwrap(), "{outcome}");
+        assert_eq!(document["timeoutMs"], 90_000, "{outcome}");
+        let hooks = serde_json::json!([world.inside("hooks").to_str().unwrap()]);
+        assert_eq!(document["policy"]["protected"], hooks, "{outcome}");
+        assert!(!world.inside("sub/a file").exists());
+    });
+}
+
+#[test]
 fn the_mask_of_new_files_is_the_callers() {
     for mask in ["0027", "0077", "0002"] {
         Case::new(WorkspaceWrite)
