@@ -17,12 +17,12 @@ use super::{ApprovedChange, Deployment, SessionPolicy, Surroundings, open_root, 
 const DIRECTORIES: [&str; 9] = ["a", "a/b", "a/b/c", "ab", "d", "d/e", "h", "h/w", "t"];
 const FILES: [&str; 3] = ["a/b/f", "d/f", "f"];
 
-/// One small tree for all cases: a policy is only about where its roots lie to one another.
+/// One small tree for all cases, gone again once its parts are pinned: a policy is only about where its
+/// roots lie to one another.
 struct Tree {
     top: PathBuf,
     directories: Vec<WorkspaceRoot>,
     everything: Vec<PinnedPath>,
-    _dir: tempfile::TempDir,
 }
 
 fn tree() -> &'static Tree {
@@ -45,7 +45,6 @@ fn tree() -> &'static Tree {
             top,
             directories,
             everything,
-            _dir: dir,
         }
     })
 }
