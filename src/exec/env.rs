@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::managed::ManagedEnv;
+use super::managed::{ManagedEnv, put};
 use crate::error::Error;
 pub use crate::profile::Inherit;
 use crate::profile::names::{is_ringfences, unusable};
@@ -142,14 +142,6 @@ pub fn command_environment(
     removed.sort();
     removed.dedup();
     Ok(environment)
-}
-
-/// Sets an entry in place of one of the same name.
-pub(super) fn put(vars: &mut Vec<(OsString, OsString)>, name: OsString, value: OsString) {
-    match vars.iter_mut().find(|(there, _)| *there == name) {
-        Some(entry) => entry.1 = value,
-        None => vars.push((name, value)),
-    }
 }
 
 fn check_name(option: &str, name: &OsStr, managed: &ManagedEnv) -> Result<(), Error> {

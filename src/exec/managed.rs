@@ -11,7 +11,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::Path;
 
-use super::env::put;
 use super::request::ExecRequest;
 pub use crate::error::{Fault, ManagedEnvError};
 use crate::profile::names;
@@ -154,6 +153,14 @@ fn ringfences_own(request: &ExecRequest, workdir: &Path, scratch: Option<&Path>,
     }
     set("RINGFENCE_MODE", request.policy.mode().name().into());
     set("RINGFENCE_RUN_ID", request.run_id.clone().into());
+}
+
+/// Sets an entry in place of one of the same name.
+pub(super) fn put(vars: &mut Vec<(OsString, OsString)>, name: OsString, value: OsString) {
+    match vars.iter_mut().find(|(there, _)| *there == name) {
+        Some(entry) => entry.1 = value,
+        None => vars.push((name, value)),
+    }
 }
 
 fn fault_of(contributor: &dyn Contributor, name: &OsStr, fault: Fault) -> ManagedEnvError {
