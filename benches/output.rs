@@ -205,12 +205,6 @@ fn policy(place: &Place) -> SandboxExecutionPolicy {
         root: Some(root.clone()),
         ..Deployment::default()
     };
-    let surroundings = Surroundings {
-        caller_dir: root,
-        host_temp: Vec::new(),
-        home: None,
-        state_dir: None,
-        allow_broad_root: false,
-    };
+    let surroundings = Surroundings::of(root);
     ringfence::resolve(&deployment, None, None, &surroundings).unwrap()
 }

@@ -31,13 +31,7 @@ fn main() {
         temp: Some(Temp::None),
         ..Deployment::default()
     };
-    let surroundings = Surroundings {
-        caller_dir: open_root(&place.workspace()).unwrap(),
-        host_temp: Vec::new(),
-        home: None,
-        state_dir: None,
-        allow_broad_root: false,
-    };
+    let surroundings = Surroundings::of(open_root(&place.workspace()).unwrap());
     let policy = resolve(&deployment, None, None, &surroundings).unwrap();
     let runner = Runner::new(None);
     let once = || {

@@ -97,6 +97,20 @@ pub struct Surroundings {
     pub allow_broad_root: bool,
 }
 
+impl Surroundings {
+    /// A caller in this directory, of whom nothing else is known.
+    #[must_use]
+    pub const fn of(caller_dir: WorkspaceRoot) -> Self {
+        Self {
+            caller_dir,
+            host_temp: Vec::new(),
+            home: None,
+            state_dir: None,
+            allow_broad_root: false,
+        }
+    }
+}
+
 /// Resolves the policy of one run.
 ///
 /// The mode is the grant's, else the session's, else the deployment's. The root is the session's,

@@ -229,13 +229,7 @@ fn plan(selection: &Selection, mode: SandboxMode, observe: Observe) -> Result<ri
         source,
     })?;
     let workdir = root.pinned().clone();
-    let surroundings = Surroundings {
-        caller_dir: root,
-        host_temp: Vec::new(),
-        home: None,
-        state_dir: None,
-        allow_broad_root: false,
-    };
+    let surroundings = Surroundings::of(root);
     let policy = resolve(
         &Deployment {
             mode,

@@ -49,7 +49,7 @@ pub(super) fn text(report: &RunReport) -> String {
         say("the command was stopped, because Ringfence was told to stop");
     }
     let Some(survivors) = report.sandbox.survivors else {
-        say("not every process of the run could be killed; some may still run, confined as they were");
+        say("not every process of the run could be counted and killed; some may still run, confined as they were");
         return text;
     };
     if survivors.found > 0 {

@@ -101,11 +101,8 @@ fn surroundings(
     allow_broad_root: bool,
 ) -> Result<Surroundings, Error> {
     let mut found = Surroundings {
-        caller_dir: root.clone(),
-        host_temp: Vec::new(),
-        home: None,
-        state_dir: None,
         allow_broad_root,
+        ..Surroundings::of(root.clone())
     };
     if mode == SandboxMode::WorkspaceWrite {
         found.home = home().map(|path| settled(&path));

@@ -267,6 +267,20 @@ print('tried')
 ";
 
 #[test]
+fn survivors_that_nobody_could_count_are_unknown_and_killed_all_the_same() {
+    // Nobody can open /proc itself: the reaper has no list.
+    let blind = ["-P", "/proc", "-e", "trace=openat", "-e", "inject=openat:error=EMFILE"];
+    Case::new(WorkspaceWrite)
+        .inside(["strace", "-f", "-qq", "-o", "/dev/null"].into_iter().chain(blind))
+        .shell(&format!("{STAYERS} exit 5"))
+        .run_as_each_user(|world, report| {
+            report.assert_exit(5).assert_full();
+            assert!(report.field("/sandbox/survivors").is_null(), "{report}");
+            assert_eq!(left(world), [""; 0], "{report}");
+        });
+}
+
+#[test]
 fn what_a_container_covers_in_proc_stays_covered_for_root_as_well() {
     let Some(world) = World::of_root("what_a_container_covers_in_proc_stays_covered_for_root_as_well") else {
         return;

@@ -1,5 +1,8 @@
 //! Hosts that give less, and hosts that fail: named, or refused, never silently open.
 
+mod kernels;
+mod verdicts;
+
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 
@@ -10,13 +13,22 @@ use crate::support::{CONTAINER, Case, World, for_each_user, names, text};
 /// Nobody watches the calls, so that only the kernel's own layers govern metadata.
 const UNWATCHED: [&str; 2] = ["--evidence", "off"];
 
-/// What was proved on this boot is not remembered: a kernel that lies from the start on.
-const FORGETFUL: &str = "inject=keyctl:error=ENOSYS";
+/// A kernel that answers these calls of every process otherwise than it should, as strace(1) writes it.
+fn kernel_with<const N: usize>(changes: [&str; N]) -> Vec<String> {
+    let calls = changes.map(|change| change.split(':').next().unwrap_or_default());
+    let mut words: Vec<_> = ["strace", "-f", "-qq", "-o", "/dev/null", "-e"]
+        .map(str::to_owned)
+        .into();
+    words.push(format!("trace={}", calls.join(",")));
+    for change in changes {
+        words.extend(["-e".to_owned(), format!("inject={change}")]);
+    }
+    words
+}
 
 /// A kernel that answers a system call of every process with an error.
-fn kernel_failing(call: &str, errno: &str) -> [String; 9] {
-    let (trace, inject) = (format!("trace={call}"), format!("inject={call}:error={errno}"));
-    ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject].map(str::to_owned)
+fn kernel_failing(call: &str, errno: &str) -> Vec<String> {
+    kernel_with([&format!("{call}:error={errno}")])
 }
 
 /// A file beside the workspace, and an attempt to write it and to change its metadata.
@@ -196,232 +208,5 @@ fn a_host_that_gives_less_does_not_meet_a_demand_for_everything() {
             report.assert_error("SANDBOX_UNAVAILABLE");
             assert!(report.text("/error/message").contains("metadata"), "{report}");
             assert_nothing_ran(world);
-        });
-}
-
-// --- kernels that fail ------------------------------------------------------------------------
-
-#[test]
-fn a_kernel_without_landlock_is_a_refusal() {
-    for errno in ["ENOSYS", "EOPNOTSUPP"] {
-        for mode in [ReadOnly, WorkspaceWrite] {
-            Case::new(mode)
-                .inside(kernel_failing("landlock_create_ruleset", errno))
-                .setup(KEEP)
-                .shell(ATTACK)
-                .run_as_each_user(|world, report| {
-                    report.assert_error("SANDBOX_UNAVAILABLE");
-                    assert_eq!(report.field("/error/tried/0/backend"), "landlock");
-                    assert_nothing_ran(world);
-                });
-        }
-    }
-}
-
-#[test]
-fn a_boundary_that_cannot_be_set_up_is_a_refusal() {
-    for (call, errno) in [
-        ("landlock_restrict_self", "E2BIG"),
-        ("landlock_add_rule", "EINVAL"),
-        ("seccomp", "EINVAL"),
-    ] {
-        Case::new(WorkspaceWrite)
-            .inside(kernel_failing(call, errno))
-            .setup(KEEP)
-            .shell(ATTACK)
-            .run_as_each_user(|world, report| {
-                report.assert_error("SANDBOX_UNAVAILABLE");
-                assert_nothing_ran(world);
-            });
-    }
-}
-
-#[test]
-fn a_boundary_that_only_pretends_to_stand_is_found_out() {
-    // The call says that it succeeded, and did nothing.
-    let (trace, inject) = (
-        "trace=landlock_restrict_self,keyctl",
-        "inject=landlock_restrict_self:retval=0",
-    );
-    for mode in [ReadOnly, WorkspaceWrite] {
-        Case::new(mode)
-            .inside([
-                "strace",
-                "-f",
-                "-qq",
-                "-o",
-                "/dev/null",
-                "-e",
-                trace,
-                "-e",
-                inject,
-                "-e",
-                FORGETFUL,
-            ])
-            .setup(KEEP)
-            .shell(ATTACK)
-            .run_as_each_user(|world, report| {
-                report.assert_error("SANDBOX_UNAVAILABLE");
-                assert_nothing_ran(world);
-            });
-    }
-}
-
-#[test]
-fn mounts_that_cannot_be_made_read_only_are_named() {
-    for (call, errno) in [
-        ("mount_setattr", "ENOSYS"),
-        ("mount_setattr", "EPERM"),
-        ("open_tree", "ENOSYS"),
-    ] {
-        Case::new(WorkspaceWrite)
-            .options(UNWATCHED)
-            .inside(kernel_failing(call, errno))
-            .setup(KEEP)
-            .shell(ATTACK)
-            .run_as_each_user(|world, report| {
-                report.assert_exit(0).assert_partial(&["devices", "metadata"]);
-                assert_content_is_kept(world);
-            });
-    }
-}
-
-#[test]
-fn mounts_that_only_pretend_to_be_read_only_are_found_out() {
-    let (trace, inject) = ("trace=mount_setattr,keyctl", "inject=mount_setattr:retval=0");
-    Case::new(WorkspaceWrite)
-        .options(UNWATCHED)
-        .inside([
-            "strace",
-            "-f",
-            "-qq",
-            "-o",
-            "/dev/null",
-            "-e",
-            trace,
-            "-e",
-            inject,
-            "-e",
-            FORGETFUL,
-        ])
-        .setup(KEEP)
-        .shell(ATTACK)
-        .run_as_each_user(|world, report| {
-            if report.has("/sandbox") {
-                report.assert_partial(&["devices", "metadata"]);
-                assert_content_is_kept(world);
-            } else {
-                report.assert_error("SANDBOX_UNAVAILABLE");
-                assert_nothing_ran(world);
-            }
-        });
-}
-
-#[test]
-fn a_verdict_that_is_no_longer_true_lets_nothing_through() {
-    let changes = [
-        ("landlock_restrict_self", "EPERM"),
-        ("landlock_create_ruleset", "EOPNOTSUPP"),
-        ("seccomp", "ENOSYS"),
-    ];
-    for (call, errno) in changes {
-        for_each_user(|world| {
-            world.prepare(KEEP);
-            let case = Case::new(WorkspaceWrite).shell(ATTACK);
-            case.run_in(world).assert_exit(0).assert_full();
-            fs::remove_file(world.inside("ran")).unwrap();
-            let worse = case.clone().inside(kernel_failing(call, errno)).run_in(world);
-            worse.assert_error("SANDBOX_UNAVAILABLE");
-            assert_nothing_ran(world);
-            case.run_in(world).assert_exit(0).assert_full();
-        });
-    }
-}
-
-#[test]
-fn a_mount_layer_that_is_lost_is_never_called_full() {
-    for_each_user(|world| {
-        world.prepare(KEEP);
-        let case = Case::new(WorkspaceWrite).options(UNWATCHED).shell(ATTACK);
-        case.run_in(world).assert_exit(0).assert_full();
-        let worse = case
-            .clone()
-            .inside(kernel_failing("mount_setattr", "EPERM"))
-            .run_in(world);
-        if worse.has("/sandbox") {
-            worse.assert_partial(&["devices", "metadata"]);
-        } else {
-            worse.assert_error("SANDBOX_UNAVAILABLE");
-            assert_eq!(mode_bits(world), 0o644);
-        }
-        assert_content_is_kept(world);
-    });
-}
-
-#[test]
-fn a_partial_verdict_is_not_remembered_as_if_it_were_the_hosts() {
-    for_each_user(|world| {
-        world.prepare(KEEP);
-        let case = Case::new(WorkspaceWrite)
-            .options(UNWATCHED)
-            .shell("chmod 600 $OUT/f; exit 0");
-        case.clone()
-            .inside(CONTAINER)
-            .run_in(world)
-            .assert_exit(0)
-            .assert_partial(&["devices", "metadata"]);
-        world.prepare("chmod 644 $OUT/f");
-        case.run_in(world).assert_exit(0).assert_full();
-        assert_eq!(mode_bits(world), 0o644);
-    });
-}
-
-#[test]
-fn a_verdict_of_the_hosts_is_not_taken_for_a_containers() {
-    for_each_user(|world| {
-        world.prepare(KEEP);
-        let case = Case::new(WorkspaceWrite).options(UNWATCHED).shell(ATTACK);
-        case.run_in(world).assert_exit(0).assert_full();
-        // A container may share the state directory, and may be unable to write it.
-        let state = world.state().into_os_string();
-        let bind = ["--ro-bind".into(), state.clone(), state, "--".into()];
-        let closed = CONTAINER[..8].iter().map(Into::into).chain(bind);
-        for container in [
-            closed.collect::<Vec<std::ffi::OsString>>(),
-            CONTAINER.map(Into::into).to_vec(),
-        ] {
-            let report = case.clone().inside(container).run_in(world);
-            report.assert_exit(0).assert_partial(&["devices", "metadata"]);
-            assert_content_is_kept(world);
-        }
-    });
-}
-
-#[test]
-fn a_forged_verdict_in_the_state_directory_is_not_believed_over_the_kernel() {
-    for_each_user(|world| {
-        world.prepare(KEEP);
-        let case = Case::new(WorkspaceWrite).shell(ATTACK);
-        case.run_in(world).assert_exit(0).assert_full();
-        // Whatever stands in the files, nothing but a whole boundary is called full.
-        for junk in ["", "{", "null", "full", "\u{0}\u{0}"] {
-            world.prepare(&format!(
-                "find $RINGFENCE_STATE_DIR -type f | while read f; do chmod u+w $f; printf '%s' '{}' > $f; done",
-                junk.replace('\0', "")
-            ));
-            case.run_in(world).assert_exit(0).assert_full();
-            assert_eq!(mode_bits(world), 0o644);
-        }
-    });
-}
-
-#[test]
-fn the_state_of_one_user_is_closed_to_others() {
-    Case::new(WorkspaceWrite)
-        .argv(["true"])
-        .run_as_each_user(|world, report| {
-            report.assert_exit(0).assert_full();
-            let open = world.prepare("find $RINGFENCE_STATE_DIR -mindepth 1 -perm /022");
-            assert_eq!(open, "", "others can write these");
         });
 }

@@ -45,13 +45,7 @@ fn runner(entries: Vec<(&'static str, String)>) -> Runner {
 
 fn request(argv: &[&str]) -> ExecRequest {
     let root = open_root(Path::new("/usr")).unwrap();
-    let here = Surroundings {
-        caller_dir: root,
-        host_temp: Vec::new(),
-        home: None,
-        state_dir: None,
-        allow_broad_root: false,
-    };
+    let here = Surroundings::of(root);
     let policy = resolve(&Deployment::default(), None, None, &here).unwrap();
     let mut request = ExecRequest::new(argv.iter().map(OsString::from).collect(), policy);
     request.env = vec![("PATH".into(), "/usr/bin:/bin".into())];

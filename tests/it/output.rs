@@ -164,13 +164,7 @@ fn in_the_library_each_stream_has_a_limit_of_its_own() {
         root: Some(root.clone()),
         ..Deployment::default()
     };
-    let surroundings = Surroundings {
-        caller_dir: root,
-        host_temp: Vec::new(),
-        home: None,
-        state_dir: None,
-        allow_broad_root: false,
-    };
+    let surroundings = Surroundings::of(root);
     let policy = resolve(&deployment, None, None, &surroundings).unwrap();
     let argv = ["/bin/sh", "-c", "echo 123456789; echo 123456789 >&2"];
     let mut request = ExecRequest::new(argv.map(Into::into).to_vec(), policy);

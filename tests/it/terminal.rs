@@ -50,24 +50,23 @@ line('exit')
 print('done')
 "#;
 
-#[test]
-fn a_command_that_stops_itself_gives_the_terminal_back_and_goes_on_when_it_is_continued() {
+/// Runs the script at a terminal of its own, as each user, and asserts what it prints of it.
+fn assert_prints(script: &str, expected: &str) {
     for_each_user(|world| {
         let program = world.program();
         let mut command = world.command("python3");
-        command.args(["-c", STOPS_ITSELF]).arg(program);
+        command.args(["-c", script]).arg(program);
         let outcome = world.outcome(command);
-        assert_eq!(outcome.stdout(), "done\n", "{outcome}");
+        assert_eq!(outcome.stdout(), expected, "{outcome}");
     });
 }
 
 #[test]
+fn a_command_that_stops_itself_gives_the_terminal_back_and_goes_on_when_it_is_continued() {
+    assert_prints(STOPS_ITSELF, "done\n");
+}
+
+#[test]
 fn a_terminal_is_its_owners_again_when_a_shell_inside_has_ended() {
-    for_each_user(|world| {
-        let program = world.program();
-        let mut command = world.command("python3");
-        command.args(["-c", AT_A_TERMINAL]).arg(program);
-        let outcome = world.outcome(command);
-        assert_eq!(outcome.stdout(), "7\n", "{outcome}");
-    });
+    assert_prints(AT_A_TERMINAL, "7\n");
 }

@@ -54,13 +54,7 @@ impl Place {
             temp: Some(Temp::Private),
             ..Deployment::default()
         };
-        let surroundings = Surroundings {
-            caller_dir: open_root(self.root()).unwrap(),
-            host_temp: Vec::new(),
-            home: None,
-            state_dir: None,
-            allow_broad_root: false,
-        };
+        let surroundings = Surroundings::of(open_root(self.root()).unwrap());
         resolve(&deployment, None, None, &surroundings).unwrap()
     }
 }

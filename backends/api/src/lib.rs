@@ -24,6 +24,8 @@ pub mod keyring;
 #[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
+mod left;
+#[cfg(target_os = "linux")]
 mod limit;
 #[cfg(target_os = "linux")]
 mod listener;

@@ -10,12 +10,13 @@
 //! the command is started, touches nothing but that stack.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, c_int, c_long, c_uint, c_void};
+use std::ffi::{c_int, c_long, c_uint, c_void};
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
 
 use crate::child::{Child, child_main, tell};
-use crate::raw::{address, call, int};
+use crate::left::{Kill, kill_children, others};
+use crate::raw::{address, call, close_range, exit, int, read};
 use crate::shared::Shared;
 use crate::status::{Failure, Record, Stage, Word};
 
@@ -59,7 +60,7 @@ pub(crate) extern "C" fn reaper_main(argument: *mut c_void) -> c_int {
                 namespace,
                 asked: false,
                 killing: false,
-                found: 0,
+                found: Some(0),
                 more: false,
                 again: SOON,
             }
@@ -128,13 +129,6 @@ fn keep_only(mut kept: [RawFd; 2]) {
     close_range(from, c_uint::MAX);
 }
 
-fn close_range(from: c_uint, to: c_uint) {
-    if from <= to && !(from == 0 && to == c_uint::MAX) {
-        // SAFETY: takes numbers only (close_range(2)).
-        unsafe { call(libc::SYS_close_range, [from.into(), to.into(), 0, 0, 0, 0]) };
-    }
-}
-
 /// A run that is being watched.
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own about the run")]
 struct Watch<'a> {
@@ -146,7 +140,8 @@ struct Watch<'a> {
     /// Whether everybody was asked to end, and has a while for it.
     asked: bool,
     killing: bool,
-    found: u32,
+    /// How many were left when the command had ended. None when nobody could count them.
+    found: Option<u32>,
     /// Whether there may be more that have ended.
     more: bool,
     /// How soon children are looked for again that came meanwhile, in milliseconds.
@@ -201,7 +196,7 @@ impl Watch<'_> {
                 self.shared.end(exited, status);
                 command_ended = true;
             } else if self.killing && !self.namespace && self.shared.ended().is_some() {
-                self.found += 1;
+                self.found = self.found.map(|found| found.saturating_add(1));
             }
         }
         if command_ended {
@@ -212,8 +207,8 @@ impl Watch<'_> {
                 say(self.status, Word::Ended);
             }
         }
-        if nobody {
-            self.shared.leave(self.found);
+        if let (true, Some(found)) = (nobody, self.found) {
+            self.shared.leave(found);
         }
         nobody
     }
@@ -284,123 +279,4 @@ fn say(status: RawFd, word: Word) {
             [int(status), address(&raw const word), 1, quiet, 0, 0],
         )
     };
-}
-
-/// How many processes the namespace has besides this one, its first.
-fn others() -> u32 {
-    let Some(fd) = open(c"/proc") else { return 0 };
-    let mut count: u32 = 0;
-    // Aligned as the records are.
-    let mut records = [0_u64; 512];
-    loop {
-        let size = c_long::try_from(size_of_val(&records)).unwrap_or(0);
-        // SAFETY: a live buffer of that size (getdents64(2)).
-        let got = unsafe {
-            call(
-                libc::SYS_getdents64,
-                [int(fd), address(records.as_mut_ptr()), size, 0, 0, 0],
-            )
-        };
-        let Some(got) = usize::try_from(got).ok().filter(|got| *got > 0) else {
-            break;
-        };
-        let mut at = 0;
-        while at < got {
-            // SAFETY: the kernel wrote whole records up to `got`: a length at 16, a type, and a name at 19.
-            let (length, first) = unsafe {
-                let record = records.as_ptr().cast::<u8>().add(at);
-                (record.add(16).cast::<[u8; 2]>().read(), record.add(19).read())
-            };
-            if first.is_ascii_digit() {
-                count = count.saturating_add(1);
-            }
-            at += usize::from(u16::from_ne_bytes(length)).max(1);
-        }
-    }
-    close(fd);
-    count.saturating_sub(1)
-}
-
-fn open(path: &CStr) -> Option<RawFd> {
-    let arguments = [
-        int(libc::AT_FDCWD),
-        address(path.as_ptr()),
-        int(libc::O_RDONLY | libc::O_CLOEXEC),
-        0,
-        0,
-        0,
-    ];
-    // SAFETY: a C string, and numbers.
-    let fd = unsafe { call(libc::SYS_openat, arguments) };
-    c_int::try_from(fd).ok().filter(|fd| *fd >= 0)
-}
-
-fn close(fd: RawFd) {
-    // SAFETY: a descriptor of this process's own.
-    unsafe { call(libc::SYS_close, [int(fd), 0, 0, 0, 0, 0]) };
-}
-
-/// Whether there was anybody to kill.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kill {
-    Sent,
-    Impossible,
-}
-
-/// Kills the children of this process, as /proc lists them. Theirs come to it when they have died.
-///
-/// Until a child is waited for, its number names nobody else.
-fn kill_children(command: c_int) -> Kill {
-    let Some(fd) = open(c"/proc/thread-self/children") else {
-        // Without the list, the command and those who stayed in its group.
-        let group = kill(-command);
-        return if kill(command) || group {
-            Kill::Sent
-        } else {
-            Kill::Impossible
-        };
-    };
-    let mut sent = Kill::Impossible;
-    let mut pid: c_int = 0;
-    let mut bytes = [0_u8; 4096];
-    loop {
-        let got = read(fd, &mut bytes);
-        let list = bytes.get(..got).unwrap_or_default();
-        for byte in list {
-            if byte.is_ascii_digit() {
-                pid = pid.wrapping_mul(10).wrapping_add(c_int::from(byte - b'0'));
-            } else {
-                if pid > 0 && kill(pid) {
-                    sent = Kill::Sent;
-                }
-                pid = 0;
-            }
-        }
-        if list.is_empty() {
-            break;
-        }
-    }
-    close(fd);
-    sent
-}
-
-/// Kills a process or a group. False when there is none, or it must not be.
-fn kill(pid: c_int) -> bool {
-    // SAFETY: takes numbers.
-    unsafe { call(libc::SYS_kill, [int(pid), int(libc::SIGKILL), 0, 0, 0, 0]) == 0 }
-}
-
-/// Reads into a buffer, and gives how much came: nothing at the end, and on failure.
-fn read(fd: RawFd, bytes: &mut [u8]) -> usize {
-    let len = c_long::try_from(bytes.len()).unwrap_or(0);
-    // SAFETY: a live buffer of that size.
-    let got = unsafe { call(libc::SYS_read, [int(fd), address(bytes.as_mut_ptr()), len, 0, 0, 0]) };
-    usize::try_from(got).unwrap_or(0)
-}
-
-fn exit() -> ! {
-    loop {
-        // SAFETY: takes a number, and does not return.
-        unsafe { call(libc::SYS_exit_group, [0; 6]) };
-    }
 }

@@ -93,7 +93,7 @@ impl Launched {
     }
 
     /// How many processes of the run were left when the command had ended, once they have been
-    /// killed. Never known of a reaper that was killed itself.
+    /// killed. Never known of a reaper that was killed itself, or could not count them.
     #[must_use]
     pub fn survivors(&self) -> Option<u32> {
         self.shared.gone()

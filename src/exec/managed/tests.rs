@@ -55,13 +55,7 @@ fn request() -> ExecRequest {
 }
 
 fn read_only() -> SandboxExecutionPolicy {
-    let here = Surroundings {
-        caller_dir: WorkspaceRoot::open(Path::new(".")).unwrap(),
-        host_temp: Vec::new(),
-        home: None,
-        state_dir: None,
-        allow_broad_root: false,
-    };
+    let here = Surroundings::of(WorkspaceRoot::open(Path::new(".")).unwrap());
     resolve(&Deployment::default(), None, None, &here).unwrap()
 }
 
