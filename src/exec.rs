@@ -4,6 +4,7 @@ mod abort;
 pub mod background;
 pub mod env;
 mod input;
+mod launcher;
 pub mod limits;
 mod long;
 mod lookup;
@@ -29,6 +30,7 @@ use std::time::Instant;
 use ringfence_backend::{Effect, Enforcement, LaunchError, SandboxMode, status::Stage};
 
 pub use abort::Abort;
+pub use launcher::launcher;
 pub use output::Part;
 pub use request::{
     Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input,

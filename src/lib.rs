@@ -22,7 +22,7 @@ pub use error::{Error, ErrorCode, ErrorReport};
 pub use exec::background::{Background, Lifetime, Status};
 pub use exec::limits::Resource;
 pub use exec::managed::{Contributor, ManagedEnv, ManagedEnvError, Variable};
-pub use exec::{Abort, Capture, Event, Evidence, ExecRequest, ExecSpec, Input, Runner};
+pub use exec::{Abort, Capture, Event, Evidence, ExecRequest, ExecSpec, Input, Runner, launcher};
 pub use facts::{Denied, Exit, RunReport, SandboxFacts};
 pub use policy::{Deployment, PolicyError, SessionPolicy, Surroundings, resolve};
 pub use ringfence_backend::{

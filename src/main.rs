@@ -20,5 +20,9 @@ mod cli;
 pub extern "C" fn main(_count: std::ffi::c_int, _arguments: *const *const std::ffi::c_char) -> std::ffi::c_int {
     #[cfg(target_os = "linux")]
     ringfence_backend::descriptor::prepare_process();
-    std::ffi::c_int::from(cli::main(std::env::args_os().collect()))
+    let words: Vec<_> = std::env::args_os().collect();
+    if let Some(status) = ringfence::launcher(&words) {
+        return status.into();
+    }
+    std::ffi::c_int::from(cli::main(words))
 }

@@ -145,6 +145,8 @@ fn describe(step: &PlanStep) -> String {
         PlanStep::Held(path) => format!("hold {} in its place", shown(path.path())),
         PlanStep::Protected(path) => format!("make {} read-only", shown(path.path())),
         PlanStep::Shown { from, at } => format!("show {} at {}", shown(from.path()), shown(at)),
+        PlanStep::Bubblewrap { program, .. } => format!("have {} make what follows, up to the filter", shown(program)),
+        PlanStep::ShownDevice { device, at } => format!("show the device {} at {}", shown(device), shown(at)),
         PlanStep::DropCapabilities => "drop every capability, and the way to new ones".to_owned(),
         PlanStep::Landlock {
             abi, rules, truncation, ..
@@ -188,7 +190,7 @@ fn describe(step: &PlanStep) -> String {
 fn grant(rule: &LandlockRule) -> String {
     match rule {
         LandlockRule::Everything(root) => shown(root.path()),
-        LandlockRule::Device(path) | LandlockRule::Terminal(path) => (*path).to_owned(),
+        LandlockRule::Device(path) | LandlockRule::Terminal(path) => shown(path),
     }
 }
 
@@ -205,7 +207,7 @@ mod tests {
         let root = PinnedPath::open(Path::new("/")).unwrap();
         let step = PlanStep::Landlock {
             abi: 6,
-            rules: vec![LandlockRule::Everything(root), LandlockRule::Device("/dev/null")],
+            rules: vec![LandlockRule::Everything(root), LandlockRule::Device("/dev/null".into())],
             truncation: false,
             lasting: true,
             log: false,

@@ -135,8 +135,7 @@ impl Attempt<'_> {
                 demand(!self.caller.is_name_only(as_descriptor(self.arg(0))))?;
                 self.metadata(Metadata::Flags, &self.descriptor(self.arg(0))?)
             }
-            Call::Mount(path) => Ok(self.mount(Some(path))),
-            Call::NewMount(path) => Ok(self.mount(path)),
+            Call::Mount(path) => Ok(self.mount(path)),
         }
     }
 

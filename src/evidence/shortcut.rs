@@ -112,7 +112,7 @@ impl Lookup<'_> {
             Call::Truncate(path) | Call::PathMetadata(_, path, ..) => self.holds(self.whole(path)?),
             Call::FdMetadata(_, fd) => self.holds(self.descriptor(fd)),
             // A link follows its flags; the rest is rare.
-            Call::Link(..) | Call::Bind(..) | Call::Ioctl | Call::Mount(_) | Call::NewMount(_) => None,
+            Call::Link(..) | Call::Bind(..) | Call::Ioctl | Call::Mount(_) => None,
         }
     }
 

@@ -159,8 +159,8 @@ mod tests {
             hard: 0,
         };
         let launched = launch(
+            &ringfence_none::NoBackend.prepare(&plan).unwrap(),
             &Launch {
-                boundary: ringfence_none::NoBackend.prepare(&plan).unwrap().as_ref(),
                 session: Session::Callers,
                 stdio: [ChildStdio::Inherit, ChildStdio::Inherit, ChildStdio::Inherit],
                 workdir: (c"/", PinnedPath::open("/".as_ref()).unwrap().id()),

@@ -1,10 +1,11 @@
 //! Starting the command: the one place where a process begins.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
@@ -87,10 +88,19 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
             theirs[number] = Some(command);
         }
     }
+    // Where a device has another name inside, it is opened by that.
+    let mut names = [None, None, None];
+    for (name, (source, _)) in names.iter_mut().zip(spec.streams()) {
+        if let Source::Device(device) = source {
+            let path = Path::new(OsStr::from_bytes(device.path.to_bytes()));
+            let inside = spec.plan().shown_device(path).unwrap_or(path);
+            *name = Some(CString::new(inside.as_os_str().as_bytes()).map_err(io::Error::from)?);
+        }
+    }
     let pipe_of = |number: usize| &theirs[if merged && number == 2 { 1 } else { number }];
     let child_end = |number: usize| match (&spec.streams()[number].0, pipe_of(number)) {
         (Source::Device(device), _) => ChildStdio::Device {
-            path: &device.path,
+            path: names[number].as_ref().unwrap_or(&device.path),
             flags: device.flags,
             rdev: device.rdev,
         },
@@ -102,7 +112,6 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         Capture::Passthrough => Session::Callers,
     };
     let launched = Launch {
-        boundary: boundary.as_ref(),
         session,
         stdio: [child_end(0), child_end(1), child_end(2)],
         workdir: (&workdir, spec.workdir_id()),
@@ -112,7 +121,7 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
     let input = input_source(spec.input())?;
     // Before the launch, so that no record is missed.
     let log = spec.wants_log().then(|| KernelLog::open(spec.plan()));
-    let mut process = launch(&launched, &image).map_err(SpawnError::Launch)?;
+    let mut process = launch(&boundary, &launched, &image).map_err(SpawnError::Launch)?;
     let supervisor = process
         .listener
         .take()

@@ -1,9 +1,11 @@
 //! The question a backend answers, and what it prepares.
 
+#[cfg(target_os = "linux")]
+use std::ffi::CString;
 use std::fmt;
 use std::io;
 #[cfg(target_os = "linux")]
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -90,6 +92,8 @@ pub struct HostSupport {
     /// Whether the runner has no capability, so that it can change metadata for a confined process
     /// with exactly that process's rights.
     pub unprivileged: bool,
+    /// Whether the modes of the device nodes in a /dev of the run's own are out of its reach.
+    pub nodes_held: bool,
     /// Whether the host has `/dev/shm`.
     pub shared_memory: bool,
     /// What is not there, and why.
@@ -178,12 +182,47 @@ pub trait Backend: fmt::Debug + Send + Sync {
         command: &CommandSpec,
     ) -> Result<LaunchPlan, PlanError>;
 
+    /// How this backend writes its part of a plan down in the words of what carries it out, a line each;
+    /// nothing where the steps themselves say it all.
+    fn rendered(&self, plan: &LaunchPlan) -> Vec<String> {
+        let _ = plan;
+        Vec::new()
+    }
+
     /// Opens and builds what the plan names, in the runner, before anything is started.
     ///
     /// # Errors
     /// [`PrepareError`] when something named is not there; nothing is left out in silence.
     #[cfg(target_os = "linux")]
-    fn prepare(&self, plan: &LaunchPlan) -> Result<Box<dyn Boundary>, PrepareError>;
+    fn prepare(&self, plan: &LaunchPlan) -> Result<Prepared, PrepareError>;
+}
+
+/// A prepared way into a boundary.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub enum Prepared {
+    /// The run makes its boundary by itself.
+    Direct(Box<dyn Boundary>),
+    /// Another program makes a part of it, and starts the launcher inside.
+    Through(Through),
+}
+
+/// A program that makes a part of the boundary and then executes what it is told to.
+#[cfg(target_os = "linux")]
+#[derive(Debug)]
+pub struct Through {
+    /// The program's path.
+    pub program: CString,
+    /// Its words, without the descriptors and the launcher that come last.
+    pub arguments: Vec<CString>,
+    /// How it is told of a file with more words, each ended by a NUL byte; the file's descriptor is the next word.
+    pub more: (CString, Vec<u8>),
+    /// What the launcher needs to complete the boundary from within, in the backend's own words.
+    pub boundary: Vec<u8>,
+    /// Whether it is started with private mounts on which device nodes are read-only, which takes privilege.
+    pub prepared: bool,
+    /// Descriptors that those words speak of.
+    pub kept: Vec<OwnedFd>,
 }
 
 /// A prepared boundary, which the run enters by itself.

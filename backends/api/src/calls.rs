@@ -92,10 +92,8 @@ pub enum Call {
     Bind(u8, u8),
     /// ioctl(2): only some requests change an inode.
     Ioctl,
-    /// Mounts, unmounts, or changes mounts; the path named is where.
-    Mount(PathArg),
-    /// The newer calls that mount, which the filter lets nobody make.
-    NewMount(Option<PathArg>),
+    /// Mounts, unmounts, or changes mounts, which nobody may; the path named is where.
+    Mount(Option<PathArg>),
 }
 
 const fn cwd(text: u8) -> PathArg {
@@ -176,17 +174,17 @@ pub fn table() -> Vec<(c_long, Call)> {
         ),
         (libc::SYS_bind, Call::Bind(1, 2)),
         (libc::SYS_ioctl, Call::Ioctl),
-        (libc::SYS_mount, Call::Mount(cwd(1))),
-        (libc::SYS_umount2, Call::Mount(cwd(0))),
-        (libc::SYS_fsopen, Call::NewMount(None)),
-        (libc::SYS_fsconfig, Call::NewMount(None)),
-        (libc::SYS_fspick, Call::NewMount(Some(at(0, 1)))),
-        (libc::SYS_fsmount, Call::NewMount(None)),
-        (libc::SYS_open_tree, Call::NewMount(Some(at(0, 1)))),
-        (OPEN_TREE_ATTR, Call::NewMount(Some(at(0, 1)))),
-        (libc::SYS_move_mount, Call::NewMount(Some(at(2, 3)))),
-        (libc::SYS_mount_setattr, Call::NewMount(Some(at(0, 1)))),
-        (libc::SYS_pivot_root, Call::Mount(cwd(0))),
+        (libc::SYS_mount, Call::Mount(Some(cwd(1)))),
+        (libc::SYS_umount2, Call::Mount(Some(cwd(0)))),
+        (libc::SYS_fsopen, Call::Mount(None)),
+        (libc::SYS_fsconfig, Call::Mount(None)),
+        (libc::SYS_fspick, Call::Mount(Some(at(0, 1)))),
+        (libc::SYS_fsmount, Call::Mount(None)),
+        (libc::SYS_open_tree, Call::Mount(Some(at(0, 1)))),
+        (OPEN_TREE_ATTR, Call::Mount(Some(at(0, 1)))),
+        (libc::SYS_move_mount, Call::Mount(Some(at(2, 3)))),
+        (libc::SYS_mount_setattr, Call::Mount(Some(at(0, 1)))),
+        (libc::SYS_pivot_root, Call::Mount(Some(cwd(0)))),
     ];
     #[cfg(target_arch = "x86_64")]
     table.extend([

@@ -6,11 +6,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::FileId;
 use crate::image::ExecImage;
 use crate::limit;
 use crate::status::{Failure, RECORD, Record, Stage};
 use crate::task::{ChildStdio, Launch, Session, Task};
+use crate::{Boundary, FileId};
 
 /// The highest signal number of Linux.
 const LAST_SIGNAL: c_int = 64;
@@ -18,6 +18,7 @@ const LAST_SIGNAL: c_int = 64;
 /// Everything the command's process reads before it executes the program. It lives in the runner's
 /// stack frame, which waits for that.
 pub(crate) struct Child<'a> {
+    pub(crate) boundary: &'a dyn Boundary,
     pub(crate) launch: &'a Launch<'a>,
     pub(crate) task: Task<'a>,
     pub(crate) strings: Strings,
@@ -109,14 +110,13 @@ fn check(result: c_int, stage: Stage) -> Result<c_int, Failure> {
     if result < 0 { Err(failed(stage)) } else { Ok(result) }
 }
 
-fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
-    let launch = child.launch;
-    // SAFETY: these calls take numbers, or read a zeroed `struct sigaction` of the kernel's size.
-    unsafe {
-        // Ignored signals survive exec, so each is set back to what a fresh program expects.
-        // The raw call, because the C library keeps two signals to itself.
-        let default = [0_u64; 4];
-        for signal in 1..=LAST_SIGNAL {
+/// Sets each signal back to what a fresh program expects: ignored ones survive exec.
+pub(crate) fn default_signals() {
+    let default = [0_u64; 4];
+    for signal in 1..=LAST_SIGNAL {
+        // SAFETY: reads a zeroed `struct sigaction` of the kernel's size. The raw call, because the C
+        // library keeps two signals to itself.
+        unsafe {
             libc::syscall(
                 libc::SYS_rt_sigaction,
                 signal,
@@ -125,6 +125,14 @@ fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
                 size_of::<u64>(),
             );
         }
+    }
+}
+
+fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
+    let launch = child.launch;
+    default_signals();
+    // SAFETY: these calls take numbers.
+    unsafe {
         check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL), Stage::Parent)?;
         if libc::getppid() != child.parent.load(Ordering::Relaxed) {
             return Err(Failure {
@@ -137,7 +145,7 @@ fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
         }
     }
     if let Task::Try(_) = child.task {
-        launch.boundary.isolate()?;
+        child.boundary.isolate()?;
     }
     enter_workdir(launch.workdir.0, launch.workdir.1)?;
     for (number, stdio) in (0..).zip(&launch.stdio) {
@@ -149,7 +157,7 @@ fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
         return Err(failed(Stage::Descriptors));
     }
     keep_open(launch.extra)?;
-    let listener = launch.boundary.confine()?;
+    let listener = child.boundary.confine()?;
     match listener {
         Some(fd) => hand_over(child.status, fd)?,
         None => tell(child.status, Record::Armed),

@@ -3,8 +3,10 @@
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
 
+use serde::{Deserialize, Serialize};
+
 /// A program with its arguments and environment, ready for execve(2).
-#[derive(Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExecImage {
     pub(crate) candidates: Vec<CString>,
     pub(crate) argv: Vec<CString>,

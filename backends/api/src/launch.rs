@@ -14,7 +14,8 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, pthread_sigmask};
 use nix::sys::socket::{setsockopt, sockopt::PassCred};
 
-use crate::channel::{Channel, status_channel};
+use crate::backend::Prepared;
+use crate::channel::{Channel, Message, status_channel};
 use crate::child::{Child, Strings, child_main};
 use crate::image::ExecImage;
 use crate::listener::Listener;
@@ -24,7 +25,7 @@ use crate::shared::Shared;
 use crate::stack::{Stack, clone_onto};
 use crate::status::{Failure, Record, Stage};
 use crate::task::{Attempt, Launch, Task};
-use crate::{Containment, descriptor};
+use crate::{Boundary, Containment, descriptor, through};
 
 /// What came of a trial.
 #[derive(Debug)]
@@ -47,6 +48,14 @@ pub enum LaunchError {
     /// The child ended before it had said anything.
     #[error("the launching process ended before the boundary stood")]
     Vanished,
+    /// A program that was to make the boundary ended; no command ran.
+    #[error("{program} did not make the boundary: {words}")]
+    Outside {
+        /// The program.
+        program: String,
+        /// The beginning of what it said, or that it said nothing.
+        words: String,
+    },
 }
 
 /// Starts a command inside the boundary, and a reaper that it cannot outlive.
@@ -55,16 +64,18 @@ pub enum LaunchError {
 ///
 /// # Errors
 /// [`LaunchError`]; the command has then not run, and no process is left.
-pub fn launch(launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, LaunchError> {
+pub fn launch(prepared: &Prepared, launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, LaunchError> {
+    let boundary = match prepared {
+        Prepared::Direct(boundary) => boundary.as_ref(),
+        Prepared::Through(through) => return through::launch(through, launch, image),
+    };
     let (read, write) = status_channel()?;
     // The kernel then says who sent a record, under the number that the runner knows it by (unix(7)).
     setsockopt(&read, PassCred, &true).map_err(io::Error::from)?;
     let strings = Strings::new(image);
-    let memory = Memory {
-        stacks: [Stack::new()?, Stack::new()?],
-        shared: Arc::new(Shared::new()),
-    };
-    let namespaces = launch.boundary.clone_flags();
+    let stacks = [Stack::new()?, Stack::new()?];
+    let shared = Arc::new(Shared::new());
+    let namespaces = boundary.clone_flags();
     let containment = if namespaces & libc::CLONE_NEWPID == 0 {
         Containment::Subreaper
     } else {
@@ -72,31 +83,30 @@ pub fn launch(launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, Launch
     };
     let reaper = Reaper {
         child: Child {
+            boundary,
             launch,
             task: Task::Exec(image),
             strings,
             status: write.as_raw_fd(),
             parent: AtomicI32::new(0),
         },
-        stack: memory.stacks[1].top(),
-        shared: Arc::as_ptr(&memory.shared),
+        stack: stacks[1].top(),
+        shared: Arc::as_ptr(&shared),
         namespace: containment == Containment::PidNamespace,
     };
     let channel = Channel::new(read);
     let started = blocking_signals(|| {
         let flags = libc::CLONE_VM | namespaces;
-        let started = clone_onto(
-            &memory.stacks[0],
-            flags,
-            reaper_main,
-            &reaper,
-            Some(memory.shared.gate()),
-        )?;
+        let started = clone_onto(&stacks[0], flags, reaper_main, &reaper, Some(shared.gate()))?;
         // Until then the reaper uses what stands in this frame.
-        memory.shared.wait();
+        shared.wait();
         Ok(started)
     })?;
     let (pid, pidfd) = started.map_err(unstarted)?;
+    let memory = Memory {
+        stacks: Some(stacks),
+        shared,
+    };
     drop(write);
     let told = Told::of(&channel);
     let mut launched = Launched::new(pid, pidfd, channel, memory, containment);
@@ -109,12 +119,13 @@ pub fn launch(launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, Launch
 ///
 /// # Errors
 /// [`LaunchError`] when the boundary did not stand; no process is left in any case.
-pub fn attempt(launch: &Launch<'_>, attempts: &dyn Attempt) -> Result<Tried, LaunchError> {
+pub fn attempt(boundary: &dyn Boundary, launch: &Launch<'_>, attempts: &dyn Attempt) -> Result<Tried, LaunchError> {
     let (read, write) = status_channel()?;
     let stack = Stack::new()?;
-    let namespaces = launch.boundary.clone_flags();
+    let namespaces = boundary.clone_flags();
     let in_own = namespaces & libc::CLONE_NEWPID != 0;
     let child = Child {
+        boundary,
         launch,
         task: Task::Try(attempts),
         strings: Strings::default(),
@@ -136,14 +147,20 @@ pub fn attempt(launch: &Launch<'_>, attempts: &dyn Attempt) -> Result<Tried, Lau
 
 /// What was told of a launch.
 #[derive(Default)]
-struct Told {
+pub(crate) struct Told {
     armed: bool,
-    failed: Option<Failure>,
-    tried: Vec<(u8, i32)>,
+    pub(crate) failed: Option<Failure>,
+    pub(crate) tried: Vec<(u8, i32)>,
     listener: Option<OwnedFd>,
     lost: bool,
     /// Who said that the boundary stands: the command's own process.
-    sender: Option<i32>,
+    pub(crate) sender: Option<i32>,
+    /// Who said that it runs inside what another program made.
+    pub(crate) launcher: Option<i32>,
+    /// Whether it is known who that is.
+    pub(crate) arrived: bool,
+    /// Whether the command's process was started.
+    pub(crate) started: bool,
 }
 
 impl Told {
@@ -151,24 +168,31 @@ impl Told {
     fn of(channel: &Channel) -> Self {
         let mut told = Self::default();
         while let Ok(message) = channel.take() {
-            told.lost |= message.lost;
-            told.listener = message.fd.or(told.listener);
-            match message.record {
-                Some(Record::Armed) => {
-                    told.armed = true;
-                    told.sender = message.sender;
-                }
-                Some(Record::Failed(failure)) => told.failed = Some(failure),
-                Some(Record::Tried { attempt, errno }) => told.tried.push((attempt, errno)),
-                None => {}
-            }
+            told.hear(message);
         }
         told
     }
 
+    /// Takes note of one message.
+    pub(crate) fn hear(&mut self, message: Message) {
+        self.lost |= message.lost;
+        self.listener = message.fd.or(self.listener.take());
+        match message.record {
+            Some(Record::Armed) => {
+                self.armed = true;
+                self.sender = message.sender;
+            }
+            Some(Record::Failed(failure)) => self.failed = Some(failure),
+            Some(Record::Tried { attempt, errno }) => self.tried.push((attempt, errno)),
+            Some(Record::Here) => self.launcher = message.sender,
+            Some(Record::Started) => self.started = true,
+            None => {}
+        }
+    }
+
     /// The listener, if the boundary stood and nothing failed. What was launched otherwise ends when
     /// it is dropped.
-    fn check(self) -> Result<Option<Listener>, LaunchError> {
+    pub(crate) fn check(self) -> Result<Option<Listener>, LaunchError> {
         match self.failed {
             // Without room for one more descriptor the kernel drops the listener (unix(7)): the command
             // has begun, and every call that changes files fails.
@@ -184,7 +208,7 @@ impl Told {
     }
 }
 
-fn unstarted(errno: Errno) -> Failure {
+pub(crate) fn unstarted(errno: Errno) -> Failure {
     Failure {
         stage: Stage::Namespaces,
         errno: errno as i32,
@@ -193,7 +217,7 @@ fn unstarted(errno: Errno) -> Failure {
 
 /// Runs `work` with every signal blocked: a handler of the runner must not run in a child that
 /// shares its memory.
-fn blocking_signals<T>(work: impl FnOnce() -> T) -> io::Result<T> {
+pub(crate) fn blocking_signals<T>(work: impl FnOnce() -> T) -> io::Result<T> {
     let mut before = SigSet::empty();
     pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::all()), Some(&mut before))?;
     let done = work();

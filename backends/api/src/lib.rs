@@ -24,12 +24,18 @@ pub mod keyring;
 #[cfg(target_os = "linux")]
 mod launch;
 #[cfg(target_os = "linux")]
+mod launcher;
+#[cfg(target_os = "linux")]
 mod left;
 #[cfg(target_os = "linux")]
 mod limit;
 #[cfg(target_os = "linux")]
 mod listener;
 mod mode;
+#[cfg(target_os = "linux")]
+mod order;
+#[cfg(target_os = "linux")]
+mod outside;
 mod pinned;
 mod plan;
 mod policy;
@@ -46,15 +52,19 @@ mod stack;
 pub mod status;
 #[cfg(target_os = "linux")]
 mod task;
-
 #[cfg(target_os = "linux")]
-pub use backend::Boundary;
+mod through;
+
 pub use backend::{Backend, BackendId, HostSupport, Missing, PlanError, PrepareError, Probe, UnknownBackend};
+#[cfg(target_os = "linux")]
+pub use backend::{Boundary, Prepared, Through};
 pub use coverage::{Containment, Coverage, Door, Effect, Enforcement};
 #[cfg(target_os = "linux")]
 pub use image::{ExecImage, ImageError};
 #[cfg(target_os = "linux")]
 pub use launch::{LaunchError, Tried, attempt, launch};
+#[cfg(target_os = "linux")]
+pub use launcher::{LAUNCHER, Launcher, is_launcher, serve_as_launcher, serves_as_launcher};
 #[cfg(target_os = "linux")]
 pub use limit::ChildLimit;
 #[cfg(target_os = "linux")]
@@ -67,3 +77,5 @@ pub use policy::{HOST_TEMP, PolicyParts, PolicyShape, Protected, Require, Sandbo
 pub use running::Launched;
 #[cfg(target_os = "linux")]
 pub use task::{Attempt, ChildStdio, Launch, Session};
+#[cfg(target_os = "linux")]
+pub use through::attempt_through;

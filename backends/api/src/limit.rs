@@ -4,10 +4,12 @@
 use std::ffi::c_int;
 use std::ptr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::status::{Failure, Stage};
 
 /// One limit, as prlimit(2) takes it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChildLimit {
     /// The number of the resource, such as `RLIMIT_CPU`.
     pub resource: c_int,

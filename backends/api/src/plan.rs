@@ -67,14 +67,21 @@ pub enum LandlockRule {
     /// Every file effect at and beneath a path.
     Everything(PinnedPath),
     /// Writing to a device node that changes no file of the host.
-    Device(&'static str),
+    Device(PathBuf),
     /// Writing to and controlling terminals.
-    Terminal(&'static str),
+    Terminal(PathBuf),
 }
 
 /// One step of a plan, in the order in which the child takes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanStep {
+    /// bubblewrap makes the namespaces and mounts that follow.
+    Bubblewrap {
+        /// Its path.
+        program: PathBuf,
+        /// Whether it is started with private mounts on which device nodes are read-only, which takes privilege.
+        prepared: bool,
+    },
     /// A user namespace that maps the caller's user and group to themselves, and nobody else.
     UserNamespace,
     /// A PID namespace, and a /proc that shows it: no process of the run outlives it, or sees others.
@@ -91,6 +98,13 @@ pub enum PlanStep {
     Shown {
         /// What is shown.
         from: PinnedPath,
+        /// Where.
+        at: PathBuf,
+    },
+    /// A device node shown in a /dev of the run's own.
+    ShownDevice {
+        /// The host's node.
+        device: PathBuf,
         /// Where.
         at: PathBuf,
     },
@@ -189,6 +203,15 @@ impl LaunchPlan {
     pub fn held(&self) -> impl Iterator<Item = &Path> {
         self.steps.iter().filter_map(|step| match step {
             PlanStep::Protected(path) | PlanStep::Held(path) => Some(path.path()),
+            _ => None,
+        })
+    }
+
+    /// Where the command finds one of its streams' devices, when that is elsewhere than on the host.
+    #[must_use]
+    pub fn shown_device(&self, device: &Path) -> Option<&Path> {
+        self.steps.iter().find_map(|step| match step {
+            PlanStep::ShownDevice { device: shown, at } if shown == device => Some(at.as_path()),
             _ => None,
         })
     }

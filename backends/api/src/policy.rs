@@ -170,6 +170,14 @@ impl SandboxExecutionPolicy {
         &self.writable
     }
 
+    /// Whether `/` itself is among the writable roots, so that nothing lies outside of them.
+    #[must_use]
+    pub fn opens_everything(&self) -> bool {
+        self.writable
+            .iter()
+            .any(|root| root.path() == std::path::Path::new("/"))
+    }
+
     /// What stays as it is inside the writable roots: nothing else is listed, and nothing beneath
     /// something that is listed.
     #[must_use]

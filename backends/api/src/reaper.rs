@@ -52,24 +52,27 @@ pub(crate) extern "C" fn reaper_main(argument: *mut c_void) -> c_int {
             keep_only([status, ended]);
             // From here on the runner goes on, and nothing else of its memory is looked at any more.
             shared.open();
-            Watch {
-                shared,
-                status,
-                ended,
-                command,
-                namespace,
-                asked: false,
-                killing: false,
-                found: Some(0),
-                more: false,
-                again: SOON,
-            }
-            .run();
+            Watch::new(shared, [status, ended], command, namespace).run();
         }
         Err(failure) => {
             tell(status, Record::Failed(failure));
             shared.open();
         }
+    }
+    exit()
+}
+
+/// The same in a process of its own, the first of its namespace, whose every signal is blocked.
+pub(crate) fn reap_here(reaper: &Reaper<'_>, shared: &Shared) -> ! {
+    let status = reaper.child.status;
+    // SAFETY: this process waits for the command's own until it executes the program.
+    match unsafe { start(reaper) } {
+        Ok((command, ended)) => {
+            keep_only([status, ended]);
+            tell(status, Record::Started);
+            Watch::new(shared, [status, ended], command, true).run();
+        }
+        Err(failure) => tell(status, Record::Failed(failure)),
     }
     exit()
 }
@@ -102,7 +105,7 @@ unsafe fn start(reaper: &Reaper<'_>) -> Result<(c_int, RawFd), Failure> {
         if ended < 0 {
             return Err(failed(Stage::Parent));
         }
-        reaper.child.launch.boundary.isolate()?;
+        reaper.child.boundary.isolate()?;
         reaper.child.parent.store(libc::getpid(), Ordering::Relaxed);
         let argument: *const Child<'_> = &raw const reaper.child;
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
@@ -146,6 +149,23 @@ struct Watch<'a> {
     more: bool,
     /// How soon children are looked for again that came meanwhile, in milliseconds.
     again: c_long,
+}
+
+impl<'a> Watch<'a> {
+    const fn new(shared: &'a Shared, [status, ended]: [RawFd; 2], command: c_int, namespace: bool) -> Self {
+        Self {
+            shared,
+            status,
+            ended,
+            command,
+            namespace,
+            asked: false,
+            killing: false,
+            found: Some(0),
+            more: false,
+            again: SOON,
+        }
+    }
 }
 
 impl Watch<'_> {

@@ -1,5 +1,6 @@
 //! A command that was started, as its runner holds it.
 
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,9 +22,16 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What a reaper uses of the runner's memory as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    pub(crate) stacks: [Stack; 2],
-    pub(crate) shared: Arc<Shared>,
+    /// Of a reaper that is another program's child, nothing.
+    #[allow(dead_code, reason = "kept alive, and given back when this is dropped")]
+    pub(crate) stacks: Option<[Stack; 2]>,
+    pub(crate) shared: Arc<dyn Facts>,
 }
+
+/// Where a reaper tells what has become of its run.
+pub(crate) trait Facts: AsRef<Shared> + fmt::Debug + Send + Sync {}
+
+impl<T: AsRef<Shared> + fmt::Debug + Send + Sync> Facts for T {}
 
 /// A command that was started, and the reaper it cannot outlive. Dropping this ends the run, and so does
 /// the end of the thread that launched it.
@@ -36,7 +44,9 @@ pub struct Launched {
     reaper: i32,
     pidfd: OwnedFd,
     channel: Channel,
-    shared: Arc<Shared>,
+    /// The first process of the namespace, when that is not the one that is waited for.
+    first: Option<OwnedFd>,
+    shared: Arc<dyn Facts>,
     // Given back when the reaper has ended.
     memory: Option<Memory>,
     containment: Containment,
@@ -50,6 +60,7 @@ impl Launched {
             reaper,
             pidfd,
             channel,
+            first: None,
             shared: Arc::clone(&memory.shared),
             memory: Some(memory),
             containment,
@@ -89,14 +100,14 @@ impl Launched {
     /// How the command ended, once it has; others of the run may be left.
     #[must_use]
     pub fn ended(&self) -> Option<End> {
-        self.shared.ended()
+        self.shared.as_ref().as_ref().ended()
     }
 
     /// How many processes of the run were left when the command had ended, once they have been
     /// killed. Never known of a reaper that was killed itself, or could not count them.
     #[must_use]
     pub fn survivors(&self) -> Option<u32> {
-        self.shared.gone()
+        self.shared.as_ref().as_ref().gone()
     }
 
     /// Keeps the run from being killed as soon as its command ends: its processes were asked to end, and
@@ -113,8 +124,23 @@ impl Launched {
     /// Kills the reaper itself, and with it everybody in its namespace; where there is none, nothing.
     pub fn kill_reaper(&self) {
         if self.containment == Containment::PidNamespace {
-            let _ = descriptor::signal(self.pidfd.as_fd(), nix::libc::SIGKILL);
+            let first = self.first.as_ref().unwrap_or(&self.pidfd);
+            let _ = descriptor::signal(first.as_fd(), nix::libc::SIGKILL);
         }
+    }
+
+    /// Kills the program that made the namespace, and with it everybody there.
+    pub(crate) fn kill_maker(&self) {
+        let _ = descriptor::signal(self.pidfd.as_fd(), nix::libc::SIGKILL);
+    }
+
+    /// Says which process is the first of the namespace.
+    pub(crate) fn led_by(&mut self, first: OwnedFd) {
+        self.first = Some(first);
+    }
+
+    pub(crate) const fn channel(&self) -> &Channel {
+        &self.channel
     }
 
     /// Waits until the reaper has ended. False when it has not by then.

@@ -1,7 +1,15 @@
 //! What a reaper and its runner tell one another in the memory they share.
 #![allow(unsafe_code)]
 
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+
+use nix::errno::Errno;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::stat::fstat;
+use nix::unistd::ftruncate;
 
 use crate::descriptor::End;
 use crate::raw::{address, call, int};
@@ -13,6 +21,7 @@ const OPEN: u32 = 1;
 
 /// The facts of one run. They live as long as its reaper.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct Shared {
     /// The kernel clears it when the reaper has ended (`CLONE_CHILD_CLEARTID`).
     gate: AtomicU32,
@@ -21,6 +30,81 @@ pub(crate) struct Shared {
     ended: AtomicBool,
     found: AtomicU32,
     gone: AtomicBool,
+}
+
+/// Facts in a file without a name, which two processes that share no memory both have mapped.
+#[derive(Debug)]
+pub(crate) struct Mapped(NonNull<Shared>);
+
+// SAFETY: what is there is atomic, and stays mapped as long as this value lives.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+impl Mapped {
+    /// A file for the facts of one run.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub(crate) fn file() -> io::Result<OwnedFd> {
+        let file = memfd_create(c"ringfence-facts", MFdFlags::MFD_CLOEXEC)?;
+        ftruncate(&file, SIZE)?;
+        Ok(file)
+    }
+
+    /// Maps the file; the runner does so first, and makes it new.
+    ///
+    /// # Errors
+    /// The operating system's, and `EINVAL` for a file that is none of these.
+    pub(crate) fn of(file: BorrowedFd<'_>, new: bool) -> io::Result<Self> {
+        if fstat(file)?.st_size != SIZE {
+            return Err(Errno::EINVAL.into());
+        }
+        let both = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: asks for new memory of a file that is large enough, whose alignment is a page's.
+        let memory = unsafe {
+            libc::mmap(
+                ptr::null_mut(),
+                size_of::<Shared>(),
+                both,
+                libc::MAP_SHARED,
+                file.as_raw_fd(),
+                0,
+            )
+        };
+        if memory == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let memory = NonNull::new(memory.cast::<Shared>()).ok_or(Errno::ENOMEM)?;
+        if new {
+            // SAFETY: mapped for writing, and nobody else knows it yet.
+            unsafe { memory.write(Shared::new()) };
+        }
+        Ok(Self(memory))
+    }
+}
+
+/// The size of that file in bytes.
+const SIZE: libc::off_t = 4096;
+
+impl AsRef<Shared> for Mapped {
+    fn as_ref(&self) -> &Shared {
+        // SAFETY: mapped until this is dropped; every field is atomic.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: mapped by `of` with this size.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Shared>()) };
+    }
+}
+
+impl AsRef<Shared> for Shared {
+    fn as_ref(&self) -> &Shared {
+        self
+    }
 }
 
 impl Shared {

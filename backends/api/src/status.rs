@@ -43,10 +43,12 @@ pub enum Stage {
     Exec,
     /// The command's resource limits.
     Limits,
+    /// The launcher's order, and its place inside a boundary that another program made.
+    Place,
 }
 
 impl Stage {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Namespaces,
         Self::Parent,
         Self::Session,
@@ -64,6 +66,7 @@ impl Stage {
         Self::Listener,
         Self::Exec,
         Self::Limits,
+        Self::Place,
     ];
 
     /// What was being done, for a sentence that begins with "could not".
@@ -87,6 +90,7 @@ impl Stage {
             Self::Listener => "watch for denials",
             Self::Exec => "execute the program",
             Self::Limits => "set the command's limits",
+            Self::Place => "find the boundary that was asked for",
         }
     }
 }
@@ -115,6 +119,10 @@ pub enum Record {
         /// The kernel's errno.
         errno: i32,
     },
+    /// The launcher runs, inside what another program has made.
+    Here,
+    /// The command's process was started; what failed then was told before.
+    Started,
 }
 
 /// What a reaper says of its run once the command runs: one byte.
@@ -138,6 +146,8 @@ impl Record {
             Self::Armed => (b'A', 0, 0),
             Self::Failed(failure) => (b'F', failure.stage as u8, failure.errno),
             Self::Tried { attempt, errno } => (b'T', attempt, errno),
+            Self::Here => (b'H', 0, 0),
+            Self::Started => (b'S', 0, 0),
         };
         let e = errno.to_ne_bytes();
         [kind, number, 0, 0, e[0], e[1], e[2], e[3]]
@@ -156,6 +166,8 @@ impl Record {
                 let stage = Stage::ALL.into_iter().find(|stage| *stage as u8 == number)?;
                 Some(Self::Failed(Failure { stage, errno }))
             }
+            b'H' => Some(Self::Here),
+            b'S' => Some(Self::Started),
             b'T' => Some(Self::Tried { attempt: number, errno }),
             _ => None,
         }
@@ -171,7 +183,12 @@ mod tests {
         let stages = Stage::ALL
             .into_iter()
             .map(|stage| Record::Failed(Failure { stage, errno: 13 }));
-        let others = [Record::Armed, Record::Tried { attempt: 3, errno: 30 }];
+        let others = [
+            Record::Armed,
+            Record::Here,
+            Record::Started,
+            Record::Tried { attempt: 3, errno: 30 },
+        ];
         for record in stages.chain(others) {
             assert_eq!(Record::decode(record.encode()), Some(record));
         }

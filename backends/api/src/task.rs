@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use nix::fcntl::OFlag;
 
 use crate::image::ExecImage;
-use crate::{Boundary, ChildLimit, FileId};
+use crate::{ChildLimit, FileId};
 
 /// Whose session and terminal the command has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +38,6 @@ pub enum ChildStdio<'a> {
 /// Everything the child does besides its task.
 #[derive(Debug)]
 pub struct Launch<'a> {
-    /// The boundary to enter.
-    pub boundary: &'a dyn Boundary,
     /// Whose session.
     pub session: Session,
     /// Standard input, output and error.
@@ -54,7 +52,7 @@ pub struct Launch<'a> {
 
 /// Numbered attempts to break a boundary, made by a child inside it.
 ///
-/// The same rules hold as for [`Boundary`]: raw calls on prepared data.
+/// The same rules hold as for [`Boundary`](crate::Boundary): raw calls on prepared data.
 pub trait Attempt {
     /// Makes attempt `number` and returns its errno, 0 for success; `None` after the last.
     fn attempt(&self, number: u8) -> Option<i32>;

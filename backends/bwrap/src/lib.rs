@@ -1,2 +1,102 @@
-//! Confinement through bubblewrap (Linux). Not built yet: a run that names this backend is refused.
-#![forbid(unsafe_code)]
+//! Confinement through bubblewrap (Linux): for hosts on which that program alone can make namespaces,
+//! and for those without Landlock.
+//!
+//! bubblewrap makes the namespaces and mounts and starts the launcher inside. The launcher believes
+//! nothing: it looks for itself whether the mounts are those that were asked for, and puts on the command
+//! what every backend of Linux does. What bubblewrap says or exits with is never taken for a fact of the run.
+#![deny(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+mod arguments;
+mod inside;
+mod order;
+mod place;
+mod probe;
+mod program;
+
+use std::path::PathBuf;
+
+use ringfence_backend::{
+    Backend, BackendId, CommandSpec, HostSupport, LaunchPlan, PlanError, PlanStep, PrepareError, Prepared, Probe,
+    SandboxExecutionPolicy, Through,
+};
+use ringfence_layers::Ground;
+
+pub use inside::serve;
+
+use order::Order;
+
+/// The backend `bwrap`.
+#[derive(Debug, Default)]
+pub struct Bwrap {
+    program: Option<PathBuf>,
+}
+
+impl Bwrap {
+    /// With the program at this path, whoever it belongs to.
+    #[must_use]
+    pub const fn at(program: PathBuf) -> Self {
+        Self { program: Some(program) }
+    }
+
+    /// The program, where it can be believed.
+    fn program(&self) -> Result<PathBuf, String> {
+        self.program.clone().map_or_else(program::find, Ok)
+    }
+}
+
+impl Backend for Bwrap {
+    fn id(&self) -> BackendId {
+        BackendId::Bwrap
+    }
+
+    fn probe(&self) -> Probe {
+        let found = self.program().and_then(|program| probe::probe(&program));
+        found.map_or_else(|reason| Probe::Unusable { reason }, Probe::Usable)
+    }
+
+    fn recall(&self, layers: &str) -> Option<HostSupport> {
+        probe::recall(&self.program().ok()?, layers)
+    }
+
+    fn plan(
+        &self,
+        host: &HostSupport,
+        policy: &SandboxExecutionPolicy,
+        command: &CommandSpec,
+    ) -> Result<LaunchPlan, PlanError> {
+        let program = self.program().unwrap_or_else(|_| PathBuf::from("bwrap"));
+        let ground = Ground {
+            backend: BackendId::Bwrap,
+            host,
+            mounts: probe::outer(program, !host.user_namespace),
+            own_devices: true,
+        };
+        ringfence_layers::plan(ground, policy, command)
+    }
+
+    fn prepare(&self, plan: &LaunchPlan) -> Result<Prepared, PrepareError> {
+        Ok(Prepared::Through(through(&plan.steps, None)?))
+    }
+
+    fn rendered(&self, plan: &LaunchPlan) -> Vec<String> {
+        arguments::shown(&plan.steps)
+    }
+}
+
+/// The program's words, and the launcher's.
+///
+/// # Errors
+/// [`PrepareError`] for a path that no word can carry.
+fn through(steps: &[PlanStep], runner: Option<std::os::fd::OwnedFd>) -> Result<Through, PrepareError> {
+    use std::os::fd::AsRawFd;
+    let order = Order::new(steps, runner.as_ref().map(AsRawFd::as_raw_fd));
+    Ok(Through {
+        program: arguments::program(steps)?,
+        arguments: Vec::new(),
+        more: (c"--args".to_owned(), arguments::words(steps)?),
+        boundary: order.encode()?,
+        prepared: order.nodes.is_empty(),
+        kept: runner.into_iter().collect(),
+    })
+}

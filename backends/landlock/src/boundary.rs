@@ -1,18 +1,16 @@
-//! The prepared boundary, and the child's steps through it.
+//! The mounts of a run, and the child's steps through them.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::Arc;
 
 use nix::errno::Errno;
 use ringfence_backend::status::{Failure, Stage};
-use ringfence_backend::{Boundary, FileId, Observe, PinnedPath, PlanStep, PrepareError};
+use ringfence_backend::{Boundary, FileId, PinnedPath, PlanStep, PrepareError};
+use ringfence_layers::{Confinement, Rulesets};
 
-use crate::filter::{self, Program, Sockets, TooLong};
 use crate::kernel::{self, ChildFd};
-use crate::ruleset::{Handled, Rulesets, build};
 
 /// How many trees one run may keep writable or show elsewhere. The child holds their descriptors
 /// on its stack, since it must not allocate.
@@ -39,7 +37,7 @@ impl Tree {
 }
 
 /// Everything the child needs to confine itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LandlockBoundary {
     maps: Option<(Vec<u8>, Vec<u8>)>,
     pids: bool,
@@ -48,22 +46,7 @@ pub(crate) struct LandlockBoundary {
     /// What is mounted over itself inside the trees, and whether it becomes read-only.
     nested: Vec<(Tree, bool)>,
     replaced: Option<Tree>,
-    ruleset: Option<Arc<OwnedFd>>,
-    log: bool,
-    filters: Vec<Program>,
-    observed: Option<Observed>,
-    /// For the process that is known in the child alone.
-    sparing: Option<Program>,
-}
-
-/// The filter whose notified calls the runner answers.
-#[derive(Debug)]
-struct Observed {
-    program: Program,
-    /// Whether it changes metadata for the command.
-    metadata: bool,
-    /// What is installed when somebody else already listens to this process; none means refusal.
-    instead: Option<Vec<Program>>,
+    confinement: Confinement,
 }
 
 fn c_path(path: &Path) -> Result<CString, PrepareError> {
@@ -79,13 +62,14 @@ impl LandlockBoundary {
     /// # Errors
     /// [`PrepareError`] for the first thing that is not there.
     pub(crate) fn prepare(steps: &[PlanStep], rulesets: &Rulesets) -> Result<Self, PrepareError> {
-        let mut boundary = Self::default();
-        // Whose limits are not the command's to set. Inside a PID namespace that is its first process:
-        // nobody else outside has a number there.
-        let parent = if steps.contains(&PlanStep::PidNamespace) {
-            1
-        } else {
-            nix::unistd::getpid().as_raw().cast_unsigned()
+        let mut boundary = Self {
+            maps: None,
+            pids: false,
+            mounts: false,
+            trees: Vec::new(),
+            nested: Vec::new(),
+            replaced: None,
+            confinement: Confinement::prepare(steps, rulesets)?,
         };
         for step in steps {
             match step {
@@ -96,9 +80,7 @@ impl LandlockBoundary {
                 }
                 PlanStep::PidNamespace => boundary.pids = true,
                 PlanStep::ReadOnlyMounts => boundary.mounts = true,
-                PlanStep::Writable(root) => {
-                    boundary.trees.push(Tree::in_place(root)?);
-                }
+                PlanStep::Writable(root) => boundary.trees.push(Tree::in_place(root)?),
                 PlanStep::Held(path) | PlanStep::Protected(path) => {
                     let read_only = matches!(step, PlanStep::Protected(_));
                     boundary.nested.push((Tree::in_place(path)?, read_only));
@@ -110,23 +92,6 @@ impl LandlockBoundary {
                         at: c_path(at)?,
                     });
                 }
-                // Part of `confine`, for every plan of this backend.
-                PlanStep::DropCapabilities => {}
-                PlanStep::Landlock {
-                    abi,
-                    rules,
-                    truncation,
-                    lasting,
-                    log,
-                } => {
-                    let handled = Handled::new(*abi, *truncation);
-                    boundary.ruleset = Some(if *lasting {
-                        rulesets.get(handled, rules)?
-                    } else {
-                        Arc::new(build(handled, rules)?)
-                    });
-                    boundary.log = *log;
-                }
                 PlanStep::Replaced { by, at } => {
                     boundary.replaced = Some(Tree {
                         from: c_path(by.path())?,
@@ -134,39 +99,20 @@ impl LandlockBoundary {
                         at: c_path(at)?,
                     });
                 }
-                PlanStep::Seccomp {
-                    observe,
-                    cookie,
-                    metadata,
-                    closed,
-                } => {
-                    let sockets = Sockets::new(closed);
-                    boundary.filter(*observe, *cookie, *metadata, (parent, sockets))?;
+                // Another backend's.
+                PlanStep::Bubblewrap { .. } | PlanStep::ShownDevice { .. } => {
+                    return Err(PrepareError {
+                        what: "a step of another backend".to_owned(),
+                        source: std::io::ErrorKind::Unsupported.into(),
+                    });
                 }
-                PlanStep::SeccompMetadata => {
-                    let program = filter::metadata().map_err(|e| unbuilt(&e))?;
-                    match &mut boundary.observed {
-                        Some(Observed {
-                            metadata: true,
-                            instead,
-                            ..
-                        }) => {
-                            if let Some(filters) = instead {
-                                filters.push(program);
-                            }
-                        }
-                        _ => boundary.filters.push(program),
-                    }
-                }
-                PlanStep::SeccompInodeRequests => {
-                    boundary
-                        .filters
-                        .push(filter::inode_requests().map_err(|e| unbuilt(&e))?);
-                }
+                // The command's own, built above.
+                PlanStep::DropCapabilities
+                | PlanStep::Landlock { .. }
+                | PlanStep::Seccomp { .. }
+                | PlanStep::SeccompMetadata
+                | PlanStep::SeccompInodeRequests => {}
             }
-        }
-        if !boundary.pids && boundary.ruleset.is_some() {
-            boundary.sparing = Some(filter::sparing().map_err(too_long)?);
         }
         if boundary.trees.len() > MOST_TREES {
             let source = std::io::Error::other(format!("at most {MOST_TREES} are possible"));
@@ -176,27 +122,6 @@ impl LandlockBoundary {
             });
         }
         Ok(boundary)
-    }
-
-    /// Prepares the filter of every run, and the one that notifies.
-    fn filter(
-        &mut self,
-        observe: Observe,
-        cookie: Option<u64>,
-        metadata: bool,
-        (parent, sockets): (u32, Sockets),
-    ) -> Result<(), PrepareError> {
-        let base = filter::base(parent, sockets).map_err(too_long)?;
-        if observe == Observe::No {
-            self.filters.push(base);
-            return Ok(());
-        }
-        self.observed = Some(Observed {
-            program: filter::observing(parent, sockets, cookie).map_err(too_long)?,
-            metadata,
-            instead: (observe != Observe::Required).then(|| vec![base]),
-        });
-        Ok(())
     }
 
     /// Takes the trees as they are, makes everything read-only, and puts the trees back.
@@ -248,20 +173,6 @@ fn take(tree: &Tree, stage: Stage) -> Result<ChildFd, Failure> {
     }
 }
 
-fn unbuilt(error: &seccompiler::Error) -> PrepareError {
-    PrepareError {
-        what: "the metadata filter".to_owned(),
-        source: std::io::Error::other(error.to_string()),
-    }
-}
-
-fn too_long(_: TooLong) -> PrepareError {
-    PrepareError {
-        what: "the system call filter".to_owned(),
-        source: std::io::ErrorKind::InvalidData.into(),
-    }
-}
-
 fn at(stage: Stage) -> impl Fn(Errno) -> Failure {
     move |errno| Failure {
         stage,
@@ -289,30 +200,6 @@ impl Boundary for LandlockBoundary {
     }
 
     fn confine(&self) -> Result<Option<RawFd>, Failure> {
-        kernel::drop_capabilities().map_err(at(Stage::Capabilities))?;
-        kernel::no_new_privileges().map_err(at(Stage::Capabilities))?;
-        if let Some(ruleset) = &self.ruleset {
-            kernel::landlock_restrict_self(ruleset.as_fd(), self.log).map_err(at(Stage::Landlock))?;
-        }
-        for program in &self.filters {
-            kernel::install_filter(program).map_err(at(Stage::Seccomp))?;
-        }
-        if let Some(sparing) = &self.sparing {
-            kernel::install_filter_for(sparing, filter::SPARED, kernel::parent()).map_err(at(Stage::Seccomp))?;
-        }
-        let Some(observed) = &self.observed else {
-            return Ok(None);
-        };
-        match (kernel::install_observed(&observed.program), &observed.instead) {
-            (Ok(listener), _) => Ok(Some(listener)),
-            // seccomp(2): only one filter of a process can have a listener.
-            (Err(Errno::EBUSY), Some(instead)) => {
-                for program in instead {
-                    kernel::install_filter(program).map_err(at(Stage::Seccomp))?;
-                }
-                Ok(None)
-            }
-            (Err(errno), _) => Err(at(Stage::Listener)(errno)),
-        }
+        self.confinement.confine()
     }
 }

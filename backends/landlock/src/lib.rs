@@ -8,19 +8,17 @@
 #![cfg(target_os = "linux")]
 
 mod boundary;
-mod filter;
 mod kernel;
 mod plan;
 mod probe;
-mod ruleset;
 
 use ringfence_backend::{
-    Backend, BackendId, Boundary, CommandSpec, HostSupport, LaunchPlan, PlanError, PrepareError, Probe,
+    Backend, BackendId, CommandSpec, HostSupport, LaunchPlan, PlanError, PrepareError, Prepared, Probe,
     SandboxExecutionPolicy,
 };
 
 use boundary::LandlockBoundary;
-use ruleset::Rulesets;
+use ringfence_layers::Rulesets;
 
 /// The backend `landlock`.
 #[derive(Debug, Default)]
@@ -54,7 +52,8 @@ impl Backend for Landlock {
         plan::plan(host, policy, command)
     }
 
-    fn prepare(&self, plan: &LaunchPlan) -> Result<Box<dyn Boundary>, PrepareError> {
-        Ok(Box::new(LandlockBoundary::prepare(&plan.steps, &self.rulesets)?))
+    fn prepare(&self, plan: &LaunchPlan) -> Result<Prepared, PrepareError> {
+        let boundary = LandlockBoundary::prepare(&plan.steps, &self.rulesets)?;
+        Ok(Prepared::Direct(Box::new(boundary)))
     }
 }

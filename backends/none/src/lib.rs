@@ -10,7 +10,7 @@ use ringfence_backend::{
     Backend, BackendId, CommandSpec, Door, HostSupport, LaunchPlan, PlanError, Probe, SandboxExecutionPolicy,
 };
 #[cfg(target_os = "linux")]
-use ringfence_backend::{Boundary, PrepareError, status::Failure};
+use ringfence_backend::{Boundary, PrepareError, Prepared, status::Failure};
 
 /// The backend `none`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,8 +47,8 @@ impl Backend for NoBackend {
     }
 
     #[cfg(target_os = "linux")]
-    fn prepare(&self, _plan: &LaunchPlan) -> Result<Box<dyn Boundary>, PrepareError> {
-        Ok(Box::new(NoBoundary))
+    fn prepare(&self, _plan: &LaunchPlan) -> Result<Prepared, PrepareError> {
+        Ok(Prepared::Direct(Box::new(NoBoundary)))
     }
 }
 

@@ -185,7 +185,7 @@ fn what_the_base_filter_refuses_is_never_allowed_when_observed() {
     let observing = observing(RUNNER, Sockets::default(), Some(COOKIE)).unwrap();
     let mounts = calls::table()
         .into_iter()
-        .filter(|(_, kind)| matches!(kind, Call::NewMount(_)));
+        .filter(|(_, kind)| matches!(kind, Call::Mount(_)));
     let mounts: Vec<_> = mounts.map(|(call, _)| call).collect();
     assert_eq!(mounts.len(), 8);
     for call in REFUSED {

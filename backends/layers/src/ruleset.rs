@@ -66,7 +66,7 @@ type Built = (Handled, Vec<LandlockRule>, Arc<OwnedFd>);
 /// Rulesets that were built before. A descriptor serves any number of runs, and a rule names
 /// files by identity, so a root that was deleted and made again is another rule.
 #[derive(Debug, Default)]
-pub(crate) struct Rulesets(Mutex<VecDeque<Built>>);
+pub struct Rulesets(Mutex<VecDeque<Built>>);
 
 impl Rulesets {
     /// The ruleset for these rules, built now or before.
@@ -120,11 +120,11 @@ pub(crate) fn build(wanted: Handled, rules: &[LandlockRule]) -> Result<OwnedFd, 
             }
             LandlockRule::Device(path) => {
                 let access = handled & make_bitflags!(AccessFs::{WriteFile | Truncate});
-                add_node(ruleset, Path::new(path), access)?
+                add_node(ruleset, path, access)?
             }
             LandlockRule::Terminal(path) => {
                 let access = handled & make_bitflags!(AccessFs::{WriteFile | Truncate | IoctlDev});
-                add_node(ruleset, Path::new(path), access)?
+                add_node(ruleset, path, access)?
             }
         };
     }

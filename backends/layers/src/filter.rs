@@ -47,9 +47,12 @@ const OPENS_FOR_CHANGE: u32 =
 const OPEN_TREE_ATTR: libc::c_long = 467;
 
 /// Calls refused with EPERM: kernel modules, keyrings that outlive the run, message queues
-/// (files of a file system that no mount of ours covers, mq_overview(7)), and the newer calls that
-/// mount, some of which Landlock does not ask about.
-const REFUSED: [libc::c_long; 16] = [
+/// (files of a file system that no mount of ours covers, mq_overview(7)), and every call that mounts: a
+/// Landlock domain does not ask about some of the newer ones, and not every run has one.
+const REFUSED: [libc::c_long; 19] = [
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
     libc::SYS_fsopen,
     libc::SYS_fsconfig,
     libc::SYS_fspick,
@@ -105,7 +108,7 @@ pub(crate) fn observing(runner: u32, sockets: Sockets, cookie: Option<u64>) -> R
             Call::Open(_, flags) => Outcome::OpenFlags(flags),
             Call::Ioctl => Outcome::Request,
             // Whatever it carries: the runner refuses it and writes it down.
-            Call::NewMount(_) => Outcome::Wait,
+            Call::Mount(_) => Outcome::Wait,
             _ => Outcome::Notify,
         };
         outcomes.insert(number(call), outcome);

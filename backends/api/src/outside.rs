@@ -1,0 +1,137 @@
+//! What the child does that becomes the program which makes a boundary from outside.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::os::fd::RawFd;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use nix::errno::Errno;
+
+use crate::child::default_signals;
+
+/// Everything that child reads before it executes the program. It lives in the runner's stack frame, which
+/// waits for that.
+pub(crate) struct Outside<'a> {
+    argv: Vec<*const libc::c_char>,
+    env: [*const libc::c_char; 1],
+    /// The descriptors that the program hands on.
+    kept: &'a [RawFd],
+    streams: [RawFd; 3],
+    parent: libc::pid_t,
+    prepared: bool,
+    failed: AtomicI32,
+}
+
+impl<'a> Outside<'a> {
+    /// The program is the first word. Its environment is empty: nothing of the command's reaches it.
+    pub(crate) fn new(argv: &'a [CString], kept: &'a [RawFd], streams: [RawFd; 3], prepared: bool) -> Self {
+        Self {
+            argv: argv.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect(),
+            env: [ptr::null()],
+            kept,
+            streams,
+            parent: nix::unistd::getpid().as_raw(),
+            prepared,
+            failed: AtomicI32::new(0),
+        }
+    }
+
+    /// Why the program could not be executed.
+    pub(crate) fn failed(&self) -> Option<Errno> {
+        let errno = self.failed.load(Ordering::Acquire);
+        (errno != 0).then(|| Errno::from_raw(errno))
+    }
+}
+
+/// The child's entry, for clone(2).
+pub(crate) extern "C" fn outside_main(argument: *mut c_void) -> c_int {
+    // SAFETY: `argument` is the `Outside` of the waiting runner, which does not touch it meanwhile.
+    let outside = unsafe { &*argument.cast::<Outside<'_>>().cast_const() };
+    let errno = become_program(outside);
+    outside.failed.store(errno as i32, Ordering::Release);
+    125
+}
+
+/// Gives this process mounts of its own, to which those do not come that the host makes later, and makes the
+/// device nodes read-only there: whoever shows them elsewhere shows them so.
+fn prepare_mounts() -> Result<(), Errno> {
+    let read_only = libc::mount_attr {
+        attr_set: libc::MOUNT_ATTR_RDONLY,
+        attr_clr: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    let none = ptr::null::<libc::c_char>();
+    let done = |result: libc::c_long| if result < 0 { Err(Errno::last()) } else { Ok(()) };
+    // SAFETY: C strings, and a live structure of the given size.
+    unsafe {
+        let close = |path: &CStr| {
+            let size = size_of::<libc::mount_attr>();
+            done(libc::syscall(
+                libc::SYS_mount_setattr,
+                libc::AT_FDCWD,
+                path.as_ptr(),
+                0,
+                &raw const read_only,
+                size,
+            ))
+        };
+        done(libc::unshare(libc::CLONE_NEWNS).into())?;
+        done(libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast()).into())?;
+        let dev = c"/dev".as_ptr();
+        // A directory that nothing is mounted on has no flags of its own (EINVAL).
+        if close(c"/dev").is_err() {
+            done(libc::mount(dev, dev, none, libc::MS_BIND | libc::MS_REC, none.cast()).into())?;
+            close(c"/dev")?;
+        }
+        match close(c"/dev/pts") {
+            Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+/// Executes the program; gives why it could not.
+fn become_program(outside: &Outside<'_>) -> Errno {
+    default_signals();
+    // SAFETY: numbers, and structures on this stack; then C strings in null-terminated arrays that the
+    // waiting runner keeps alive.
+    unsafe {
+        if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 {
+            return Errno::last();
+        }
+        if libc::getppid() != outside.parent {
+            return Errno::ESRCH;
+        }
+    }
+    if outside.prepared
+        && let Err(errno) = prepare_mounts()
+    {
+        return errno;
+    }
+    // SAFETY: as above.
+    unsafe {
+        for (number, fd) in (0..).zip(outside.streams) {
+            if libc::dup2(fd, number) < 0 {
+                return Errno::last();
+            }
+        }
+        if libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) < 0 {
+            return Errno::last();
+        }
+        for fd in outside.kept {
+            if libc::fcntl(*fd, libc::F_SETFD, 0) < 0 {
+                return Errno::last();
+            }
+        }
+        // What a terminal sends to the caller's group, which the command belongs to, is not for the program
+        // and the launcher. The program waits for its child, so that one signal gets through.
+        let mut blocked: libc::sigset_t = std::mem::zeroed();
+        libc::sigfillset(&raw mut blocked);
+        libc::sigdelset(&raw mut blocked, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const blocked, ptr::null_mut());
+        libc::execve(outside.argv[0], outside.argv.as_ptr(), outside.env.as_ptr());
+    }
+    Errno::last()
+}

@@ -1,0 +1,111 @@
+//! What bubblewrap gives on this host, by trying it: a child inside attempts to break out.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use ringfence_backend::{
+    ChildStdio, Effect, HostSupport, Launch, Observe, PinnedPath, PlanStep, Session, attempt_through,
+};
+use ringfence_layers::{all_refused, coverage, landlock_abi, own_process};
+
+use crate::{arguments, program, through};
+
+/// The steps that bubblewrap takes for every run.
+pub(crate) fn outer(program: PathBuf, prepared: bool) -> Vec<PlanStep> {
+    vec![
+        PlanStep::Bubblewrap { program, prepared },
+        PlanStep::PidNamespace,
+        PlanStep::ReadOnlyMounts,
+    ]
+}
+
+/// # Errors
+/// Why nothing can be confined with this program, in a sentence.
+pub(crate) fn probe(program: &Path) -> Result<HostSupport, String> {
+    if !ringfence_backend::serves_as_launcher() {
+        return Err("this program does not serve as a launcher, which bubblewrap has to start inside".to_owned());
+    }
+    // Without Landlock in the kernel the rest stands alone.
+    let abi = landlock_abi().unwrap_or(0);
+    canary(program, abi)?;
+    Ok(support(program, abi))
+}
+
+/// What was proved for this very program before.
+pub(crate) fn recall(program: &Path, layers: &str) -> Option<HostSupport> {
+    let known = ringfence_backend::serves_as_launcher() && word(program, landlock_abi().unwrap_or(0)) == layers;
+    known.then(|| support(program, landlock_abi().unwrap_or(0)))
+}
+
+/// What a verdict rests on.
+fn word(program: &Path, abi: u8) -> String {
+    let identity = program::identity(program).unwrap_or_default();
+    format!("bubblewrap {identity} with Landlock {abi}")
+}
+
+fn support(program: &Path, abi: u8) -> HostSupport {
+    let privileged = is_privileged();
+    HostSupport {
+        layers: word(program, abi),
+        landlock_abi: abi,
+        mounts: true,
+        pid_namespace: true,
+        // Without privilege bubblewrap makes one; with it, the launch closes the nodes before.
+        user_namespace: !privileged,
+        nodes_held: privileged || arguments::NODES.iter().all(|node| is_anothers(node)),
+        // It is made in a /dev of the run's own.
+        shared_memory: true,
+        coverage: coverage(abi, true, false, true)
+            .with(Effect::Devices, true)
+            .with(Effect::ProtectedPaths, true),
+        ..HostSupport::default()
+    }
+}
+
+/// Whether this process may mount.
+fn is_privileged() -> bool {
+    caps::has_cap(None, caps::CapSet::Effective, caps::Capability::CAP_SYS_ADMIN).unwrap_or(false)
+}
+
+/// Whether a device node belongs to another user, so that no confined process of this one changes its mode.
+fn is_anothers(node: &str) -> bool {
+    nix::sys::stat::stat(node).is_ok_and(|about| about.st_uid != nix::unistd::geteuid().as_raw())
+}
+
+/// Confines a child as a run would be and lets it try to write outside.
+fn canary(program: &Path, abi: u8) -> Result<(), String> {
+    let mut steps = outer(program.to_owned(), is_privileged());
+    // A run keeps roots writable; the same is tried here, on a tree that nobody writes to.
+    steps.push(PlanStep::Held(pin("/etc")?));
+    steps.push(PlanStep::DropCapabilities);
+    if abi > 0 {
+        steps.push(PlanStep::Landlock {
+            abi,
+            rules: Vec::new(),
+            truncation: false,
+            lasting: false,
+            log: false,
+        });
+    }
+    steps.push(PlanStep::Seccomp {
+        observe: Observe::No,
+        cookie: None,
+        metadata: false,
+        closed: BTreeSet::new(),
+    });
+    let runner = own_process().map_err(|e| format!("a descriptor of the runner's process: {e}"))?;
+    let launch = Launch {
+        session: Session::Callers,
+        stdio: [ChildStdio::Inherit, ChildStdio::Inherit, ChildStdio::Inherit],
+        workdir: (c"/", pin("/")?.id()),
+        extra: None,
+        limits: &[],
+    };
+    let through = through(&steps, Some(runner)).map_err(|e| e.to_string())?;
+    let tried = attempt_through(&through, &launch).map_err(|e| e.to_string())?;
+    all_refused(&tried.attempts, abi > 0)
+}
+
+fn pin(path: &str) -> Result<PinnedPath, String> {
+    PinnedPath::open(Path::new(path)).map_err(|e| format!("{path}: {e}"))
+}

@@ -1,0 +1,23 @@
+//! Serving as a launcher, for the programs that this library is part of.
+
+use std::ffi::OsString;
+
+/// To be called first of all in `main`, before any thread is started, with the program's words.
+///
+/// A backend that has another program make the boundary (`bwrap`) starts this program once more inside it,
+/// to complete the boundary and to start the command from there. In that case the run takes place in
+/// here, and the result is the status to exit with. Otherwise it is `None`: the program goes on as itself,
+/// and such backends can be used from then on.
+#[must_use]
+pub fn launcher(words: &[OsString]) -> Option<u8> {
+    #[cfg(target_os = "linux")]
+    {
+        if ringfence_backend::is_launcher(words) {
+            return Some(ringfence_bwrap::serve(words));
+        }
+        ringfence_backend::serve_as_launcher();
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = words;
+    None
+}
