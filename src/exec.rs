@@ -59,7 +59,7 @@ impl Runner {
     /// A runner with the backends of this system. See [`Selection::of_this_system`].
     #[must_use]
     pub fn new(state_dir: Option<PathBuf>) -> Self {
-        Self::with(Selection::of_this_system(state_dir))
+        Self::with(Selection::of_this_system(state_dir, None))
     }
 
     /// A runner with these backends.

@@ -1,6 +1,7 @@
 //! Which backend serves a run: the first that this host can use and that meets the policy.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -48,13 +49,15 @@ impl Selection {
     /// The backends of this system, in the order in which they are asked.
     ///
     /// `state_dir` is where the accelerator of evidence and long output are kept; without one neither is.
+    /// Programs that backends start are looked for in the directories of `path`, as the PATH of a shell, or in
+    /// the system's.
     #[must_use]
-    pub fn of_this_system(state_dir: Option<PathBuf>) -> Self {
+    pub fn of_this_system(state_dir: Option<PathBuf>, path: Option<OsString>) -> Self {
         let backends: Vec<Box<dyn Backend>> = vec![
             #[cfg(target_os = "linux")]
             Box::new(ringfence_landlock::Landlock::default()),
             #[cfg(target_os = "linux")]
-            Box::new(ringfence_bwrap::Bwrap::default()),
+            Box::new(ringfence_bwrap::Bwrap::on(path)),
             Box::new(ringfence_none::NoBackend),
         ];
         Self::of(backends, state_dir)
@@ -62,8 +65,8 @@ impl Selection {
 
     /// The same, and nothing that was remembered is believed: the host is asked now.
     #[must_use]
-    pub fn asked_afresh() -> Self {
-        let afresh = Self::of_this_system(None);
+    pub fn asked_afresh(path: Option<OsString>) -> Self {
+        let afresh = Self::of_this_system(None, path);
         let all = afresh.backends().map(Backend::id).collect();
         *afresh.disproved.lock().unwrap_or_else(PoisonError::into_inner) = all;
         afresh

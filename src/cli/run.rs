@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use ringfence::exec::new_run_id;
 use ringfence::facts::LongCommand;
 use ringfence::facts::{DenialEntry, SCHEMA};
+use ringfence::selection::Selection;
 use ringfence::{BackendId, Error, ErrorReport, Event, ExecSpec, RunReport, Runner, SandboxMode};
 
 use serde::Serialize;
@@ -41,7 +42,7 @@ pub(crate) fn run(args: &RunArgs) -> u8 {
 
 fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8, Error> {
     let Asked { request, withheld } = request(args, run_id)?;
-    let runner = Runner::new(state_dir()?);
+    let runner = Runner::with(Selection::of_this_system(state_dir()?, std::env::var_os("PATH")));
     let spec = runner.resolve(request)?;
     if args.dry_run {
         show(&DryRun::new(&spec, &withheld), documents);

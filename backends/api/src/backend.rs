@@ -6,6 +6,7 @@ use std::fmt;
 use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::{OwnedFd, RawFd};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,8 @@ pub struct Missing {
 pub struct HostSupport {
     /// The layers that were proved together, in the backend's own word; what [`Backend::recall`] takes.
     pub layers: String,
+    /// The program that makes a part of the boundary.
+    pub program: Option<PathBuf>,
     /// The Landlock ABI the kernel answers; 0 when Landlock is not there.
     pub landlock_abi: u8,
     /// Whether a read-only mount layer can be built.
@@ -124,6 +127,12 @@ pub enum PlanError {
         backend: BackendId,
         /// The mode.
         mode: crate::SandboxMode,
+    },
+    /// The program that is to make the boundary lies where a run may have written it.
+    #[error("{} lies where runs can write, so it is not started; install it outside of the workspace and the temp area", program.display())]
+    ProgramInReach {
+        /// The program.
+        program: PathBuf,
     },
     /// The mode confines nothing, so this backend has nothing to do.
     #[error("the mode {mode} confines nothing, and the backend `{backend}` only confines")]

@@ -14,6 +14,7 @@ mod place;
 mod probe;
 mod program;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use ringfence_backend::{
@@ -29,19 +30,19 @@ use order::Order;
 /// The backend `bwrap`.
 #[derive(Debug, Default)]
 pub struct Bwrap {
-    program: Option<PathBuf>,
+    path: Option<OsString>,
 }
 
 impl Bwrap {
-    /// With the program at this path, whoever it belongs to.
+    /// Looks for the program in the directories of this PATH, or in the system's.
     #[must_use]
-    pub const fn at(program: PathBuf) -> Self {
-        Self { program: Some(program) }
+    pub const fn on(path: Option<OsString>) -> Self {
+        Self { path }
     }
 
-    /// The program, where it can be believed.
+    /// The program.
     fn program(&self) -> Result<PathBuf, String> {
-        self.program.clone().map_or_else(program::find, Ok)
+        program::find(self.path.as_deref())
     }
 }
 
@@ -65,7 +66,11 @@ impl Backend for Bwrap {
         policy: &SandboxExecutionPolicy,
         command: &CommandSpec,
     ) -> Result<LaunchPlan, PlanError> {
-        let program = self.program().unwrap_or_else(|_| PathBuf::from("bwrap"));
+        // A host that was not asked yet has none.
+        let program = host.program.clone().unwrap_or_else(|| PathBuf::from("bwrap"));
+        if program::is_in_reach(&program, policy) {
+            return Err(PlanError::ProgramInReach { program });
+        }
         let ground = Ground {
             backend: BackendId::Bwrap,
             host,

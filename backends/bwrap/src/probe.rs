@@ -47,6 +47,7 @@ fn support(program: &Path, abi: u8) -> HostSupport {
     let privileged = is_privileged();
     HostSupport {
         layers: word(program, abi),
+        program: Some(program.to_owned()),
         landlock_abi: abi,
         mounts: true,
         pid_namespace: true,

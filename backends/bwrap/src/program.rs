@@ -1,49 +1,100 @@
-//! Where bubblewrap is looked for.
+//! Where bubblewrap is looked for, and when it is not started: it runs unconfined.
 
+use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Directories of the system's, in which nobody but its administrator puts programs. The caller's PATH is
-/// not asked: a program of that name in a workspace must not be started unconfined.
-const DIRECTORIES: [&str; 5] = [
-    "/usr/bin",
-    "/bin",
-    "/usr/local/bin",
-    "/run/wrappers/bin",
-    "/run/current-system/sw/bin",
-];
+use ringfence_backend::{HOST_TEMP, PinnedPath, SandboxExecutionPolicy};
 
-/// The program.
+/// The directories of the system's, for callers without a PATH.
+const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin:/run/wrappers/bin:/run/current-system/sw/bin";
+
+/// The first program of that name in the directories of a PATH, those of the system's without one. What is no
+/// absolute directory depends on where the caller happens to be, and is passed over.
 ///
 /// # Errors
-/// Where it was looked for, in a sentence.
-pub(crate) fn find() -> Result<PathBuf, String> {
-    let mut doubtful = None;
-    for path in DIRECTORIES.map(|directory| Path::new(directory).join("bwrap")) {
-        let Ok(about) = std::fs::metadata(&path) else { continue };
-        if about.is_file() && about.uid() == 0 && about.mode() & 0o022 == 0 {
-            return Ok(path);
-        }
-        doubtful.get_or_insert(path);
+/// Why none is started, in a sentence.
+pub(crate) fn find(path: Option<&OsStr>) -> Result<PathBuf, String> {
+    let path = path.map_or_else(|| OsString::from(SYSTEM), OsStr::to_owned);
+    let found = std::env::split_paths(&path)
+        .filter(|directory| directory.is_absolute())
+        .map(|directory| directory.join("bwrap"))
+        .find(|program| program.is_file());
+    let Some(found) = found else {
+        return Err(format!(
+            "bubblewrap is not installed: there is no bwrap in {}",
+            path.display()
+        ));
+    };
+    let settled = PinnedPath::open(&found).map_err(|e| format!("{}: {e}", found.display()))?;
+    let about = std::fs::metadata(settled.path()).map_err(|e| format!("{}: {e}", found.display()))?;
+    let mine = [0, nix::unistd::geteuid().as_raw()].contains(&about.uid());
+    if mine && about.mode() & 0o022 == 0 {
+        Ok(settled.path().to_owned())
+    } else {
+        Err(format!(
+            "{} belongs to, or may be written by, somebody else, so it is not started",
+            found.display()
+        ))
     }
-    Err(match doubtful {
-        Some(path) => format!("{} does not belong to root alone, so it is not started", path.display()),
-        None => format!(
-            "bubblewrap is not installed; it was looked for as bwrap in {}",
-            DIRECTORIES.join(", ")
-        ),
-    })
+}
+
+/// Whether some run may have written the program: it lies in a temp area, in the workspace, or where this run
+/// may write.
+pub(crate) fn is_in_reach(program: &Path, policy: &SandboxExecutionPolicy) -> bool {
+    let within = |root: &Path| root != Path::new("/") && program.starts_with(root);
+    HOST_TEMP.iter().any(|temp| within(Path::new(temp)))
+        || within(policy.workspace_root().path())
+        || policy.writable().iter().any(|root| within(root.path()))
 }
 
 /// What tells this program from one that is put in its place later.
 pub(crate) fn identity(program: &Path) -> Option<String> {
     let about = std::fs::metadata(program).ok()?;
-    let (size, changed) = (about.size(), (about.ctime(), about.ctime_nsec()));
+    let changed = (about.ctime(), about.ctime_nsec());
     Some(format!(
-        "{}:{}:{size}:{}.{}",
+        "{}:{}:{}:{}.{}",
         about.dev(),
         about.ino(),
+        about.size(),
         changed.0,
         changed.1
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn directory_with_mode(mode: u32) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("bwrap");
+        fs::write(&program, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&program, Permissions::from_mode(mode)).unwrap();
+        directory
+    }
+
+    #[test]
+    fn the_first_one_on_the_path_is_meant_and_a_relative_directory_is_passed_over() {
+        let own = directory_with_mode(0o755);
+        let path = format!("bin:{}:/usr/bin", own.path().display());
+        let found = find(Some(OsStr::new(&path))).unwrap();
+        assert_eq!(found, own.path().join("bwrap"));
+    }
+
+    #[test]
+    fn one_that_others_may_write_is_not_started() {
+        let open = directory_with_mode(0o777);
+        assert!(find(Some(open.path().as_os_str())).unwrap_err().contains("somebody else"));
+    }
+
+    #[test]
+    fn the_absence_of_one_is_said_with_where_it_was_looked_for() {
+        let none = tempfile::tempdir().unwrap();
+        let reason = find(Some(none.path().as_os_str())).unwrap_err();
+        assert!(reason.contains("bubblewrap is not installed") && reason.contains(none.path().to_str().unwrap()));
+    }
 }

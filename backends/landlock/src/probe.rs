@@ -122,6 +122,7 @@ fn support(abi: u8, layer: Layer, missing: Vec<Missing>) -> HostSupport {
     let mounts = layer.has_mounts();
     HostSupport {
         layers: layer.name().to_owned(),
+        program: None,
         landlock_abi: abi,
         mounts,
         unprivileged: caps::read(None, caps::CapSet::Permitted).is_ok_and(|held| held.is_empty()),
