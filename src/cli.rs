@@ -19,7 +19,8 @@ use std::ffi::OsString;
 
 use args::{Cli, Command, DoctorArgs};
 use documents::Documents;
-use ringfence::SandboxMode;
+use ringfence::exec::new_run_id;
+use ringfence::{ErrorReport, SandboxMode};
 
 /// Exit status of `run` when Ringfence could not run the command, wrong usage included.
 const RUN_REFUSED: u8 = 125;
@@ -56,10 +57,19 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
 
 /// Tells what the host gives; returns the exit status.
 fn doctor(args: &DoctorArgs) -> u8 {
-    let findings = doctor::examine();
-    if args.json {
-        Documents::new(true).deliver(&findings);
-    } else {
+    let mut documents = Documents::new(args.json);
+    let findings = match doctor::examine(args.workspace.as_deref()) {
+        Ok(findings) => findings,
+        Err(error) => {
+            documents.deliver(&ErrorReport::new(&new_run_id(), &error));
+            if !documents.on_stdout() {
+                render::error(&error);
+            }
+            return USAGE;
+        }
+    };
+    documents.deliver(&findings);
+    if !documents.on_stdout() {
         render::doctor(&findings);
     }
     if findings.in_full(SandboxMode::WorkspaceWrite) {

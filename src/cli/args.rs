@@ -153,6 +153,9 @@ pub(crate) struct RunArgs {
 /// What `ringfence doctor` takes.
 #[derive(Args, Debug)]
 pub(crate) struct DoctorArgs {
+    /// The workspace that is searched for hard links to outside [default: this directory]
+    #[arg(short = 'C', long, value_name = "DIR", value_parser = path())]
+    pub(crate) workspace: Option<PathBuf>,
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,

@@ -6,9 +6,9 @@ use std::io::{self, Write as _};
 use ringfence::facts::LongCommand;
 use ringfence::{Error, RunReport};
 
-use super::doctor::{Findings, LayerRow};
+use super::doctor::Findings;
 use super::dry_run::DryRun;
-use super::text::{listed, milliseconds, quoted, shown, visible, word};
+use super::text::{Rows, listed, milliseconds, quoted, shown, visible, word};
 
 /// Prints a document on stdout, as it is.
 pub(crate) fn document(line: &[u8]) -> io::Result<()> {
@@ -122,76 +122,7 @@ fn dry_run_text(plan: &DryRun<'_>) -> String {
 
 /// Prints in words what this host can confine.
 pub(crate) fn doctor(findings: &Findings) {
-    let _ = document(doctor_text(findings).as_bytes());
-}
-
-fn doctor_text(findings: &Findings) -> String {
-    let mut rows = Rows::default();
-    rows.text.push_str("Layers\n");
-    layer_rows(&mut rows, &findings.layers);
-    rows.text.push_str("\nBackends\n");
-    for backend in &findings.backends {
-        let state = if backend.usable {
-            "usable".to_owned()
-        } else {
-            "not usable".to_owned()
-        };
-        let reason = backend
-            .reason
-            .as_deref()
-            .map(|reason| format!(": {}", visible(reason)))
-            .unwrap_or_default();
-        rows.row(&format!("  {}", backend.backend), &format!("{state}{reason}"));
-    }
-    rows.text.push_str("\nDenials known by watching\n");
-    layer_rows(&mut rows, &findings.evidence);
-    rows.text.push_str("\nModes\n");
-    for mode in &findings.modes {
-        let open: Vec<_> = mode.ungoverned.iter().map(|effect| effect.word()).collect();
-        let detail = match (mode.enforcement, &mode.reason) {
-            (Some(enforcement), _) if open.is_empty() => format!("{enforcement} enforcement"),
-            (Some(enforcement), _) => format!("{enforcement} enforcement; not governed: {}", open.join(", ")),
-            (None, Some(reason)) => visible(reason),
-            (None, None) => "nothing is confined".to_owned(),
-        };
-        rows.row(&format!("  {}", mode.mode), &detail);
-    }
-    rows.text
-}
-
-fn layer_rows(rows: &mut Rows, layers: &[LayerRow]) {
-    for layer in layers {
-        let detail = layer.detail.as_deref().map(visible);
-        let state = match (layer.available, detail) {
-            (Some(true), None) => "yes".to_owned(),
-            (Some(true), Some(detail)) => format!("yes, {detail}"),
-            (Some(false), None) => "no".to_owned(),
-            (Some(false), Some(detail)) => format!("no: {detail}"),
-            (None, detail) => detail.unwrap_or_else(|| "not tried".to_owned()),
-        };
-        rows.row(&format!("  {}", layer.layer), &state);
-        rows.advice(layer.advice);
-    }
-}
-
-/// A table of two columns.
-#[derive(Default)]
-struct Rows {
-    text: String,
-}
-
-impl Rows {
-    const WIDTH: usize = 20;
-
-    fn row(&mut self, name: &str, value: &str) {
-        let _ = writeln!(self.text, "{name:width$} {value}", width = Self::WIDTH);
-    }
-
-    fn advice(&mut self, advice: Option<&str>) {
-        if let Some(advice) = advice {
-            self.row("", &format!("-> {}", visible(advice)));
-        }
-    }
+    let _ = document(super::doctor::text(findings).as_bytes());
 }
 
 /// There is nobody to tell when stderr is closed.

@@ -4,6 +4,7 @@
 //! control characters escaped, so that no name of a file can drive the reader's terminal.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 
 /// Text that is safe to print on one line.
 pub(crate) fn visible(text: &str) -> String {
@@ -56,6 +57,34 @@ pub(crate) fn milliseconds(ms: u64) -> String {
         ms if ms % 60_000 == 0 && ms > 0 => format!("{} min", ms / 60_000),
         ms if ms % 1000 == 0 => format!("{} s", ms / 1000),
         ms => format!("{ms} ms"),
+    }
+}
+
+/// A table of two columns. Values are safe already.
+#[derive(Default)]
+pub(crate) struct Rows {
+    pub(crate) text: String,
+}
+
+impl Rows {
+    const WIDTH: usize = 20;
+
+    /// The heading of a part of the table.
+    pub(crate) fn heading(&mut self, text: &str) {
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        let _ = writeln!(self.text, "{gap}{text}");
+    }
+
+    /// A row.
+    pub(crate) fn row(&mut self, name: &str, value: &str) {
+        let _ = writeln!(self.text, "{name:width$} {value}", width = Self::WIDTH);
+    }
+
+    /// What to do about the row before.
+    pub(crate) fn advice(&mut self, advice: Option<&str>) {
+        if let Some(advice) = advice {
+            self.row("", &format!("-> {}", visible(advice)));
+        }
     }
 }
 

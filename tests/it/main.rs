@@ -11,6 +11,7 @@
 
 mod attacks;
 mod containment;
+mod doctor;
 mod doors;
 mod environment;
 mod escapes;
