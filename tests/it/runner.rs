@@ -181,7 +181,7 @@ fn a_command_larger_than_the_kernel_takes_says_so() {
 #[test]
 fn a_backend_that_cannot_serve_is_named_and_nothing_runs() {
     for_each_user(|world| {
-        for backend in ["none", "bwrap", "seatbelt"] {
+        for backend in ["none", "seatbelt"] {
             let report = Case::new(WorkspaceWrite)
                 .options(["--backend", backend])
                 .shell("echo ran > ran")

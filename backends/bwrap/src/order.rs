@@ -20,15 +20,15 @@ pub(crate) struct Order {
     pub(crate) read_only: Vec<PathBuf>,
     /// Device nodes whose mounts may be writable, because nobody could make them otherwise.
     pub(crate) nodes: Vec<PathBuf>,
-    landlock: Option<Landlock>,
-    filters: Vec<Filter>,
+    pub(crate) landlock: Option<Landlock>,
+    pub(crate) filters: Vec<Filter>,
     /// The runner's process, for a trial.
     pub(crate) runner: Option<RawFd>,
 }
 
 /// A Landlock domain.
 #[derive(Debug, Serialize, Deserialize)]
-struct Landlock {
+pub(crate) struct Landlock {
     abi: u8,
     truncation: bool,
     log: bool,
@@ -39,7 +39,7 @@ struct Landlock {
 
 /// A filter.
 #[derive(Debug, Serialize, Deserialize)]
-enum Filter {
+pub(crate) enum Filter {
     Calls {
         /// Whether calls are watched, and whether they must be.
         watch: Option<bool>,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ringfence_backend::{
-    ChildStdio, Effect, HostSupport, Launch, Observe, PinnedPath, PlanStep, Session, attempt_through,
+    ChildStdio, Effect, HostSupport, Launch, Missing, Observe, PinnedPath, PlanStep, Session, attempt_through,
 };
 use ringfence_layers::{all_refused, coverage, landlock_abi, own_process};
 
@@ -25,10 +25,21 @@ pub(crate) fn probe(program: &Path) -> Result<HostSupport, String> {
     if !ringfence_backend::serves_as_launcher() {
         return Err("this program does not serve as a launcher, which bubblewrap has to start inside".to_owned());
     }
-    // Without Landlock in the kernel the rest stands alone.
+    // Without Landlock the rest stands alone.
     let abi = landlock_abi().unwrap_or(0);
-    canary(program, abi)?;
-    Ok(support(program, abi))
+    if abi == 0 {
+        return canary(program, 0).map(|()| support(program, 0));
+    }
+    match canary(program, abi) {
+        Ok(()) => Ok(support(program, abi)),
+        Err(reason) => canary(program, 0).map(|()| HostSupport {
+            missing: vec![Missing {
+                layer: "landlock".to_owned(),
+                reason,
+            }],
+            ..support(program, 0)
+        }),
+    }
 }
 
 /// What was proved for this very program before.

@@ -88,7 +88,11 @@ mod tests {
     #[test]
     fn one_that_others_may_write_is_not_started() {
         let open = directory_with_mode(0o777);
-        assert!(find(Some(open.path().as_os_str())).unwrap_err().contains("somebody else"));
+        assert!(
+            find(Some(open.path().as_os_str()))
+                .unwrap_err()
+                .contains("somebody else")
+        );
     }
 
     #[test]

@@ -8,12 +8,16 @@ use crate::support::Case;
 /// What was proved on this boot is not remembered: a kernel that lies from the start on.
 const FORGETFUL: &str = "keyctl:error=ENOSYS";
 
+/// The backend and no other.
+const LANDLOCK: [&str; 2] = ["--backend", "landlock"];
+
 #[test]
 fn a_kernel_without_landlock_is_a_refusal() {
     for errno in ["ENOSYS", "EOPNOTSUPP"] {
         for mode in [ReadOnly, WorkspaceWrite] {
             Case::new(mode)
                 .inside(kernel_failing("landlock_create_ruleset", errno))
+                .options(LANDLOCK)
                 .setup(KEEP)
                 .shell(ATTACK)
                 .run_as_each_user(|world, report| {
@@ -34,6 +38,7 @@ fn a_boundary_that_cannot_be_set_up_is_a_refusal() {
     ] {
         Case::new(WorkspaceWrite)
             .inside(kernel_failing(call, errno))
+            .options(LANDLOCK)
             .setup(KEEP)
             .shell(ATTACK)
             .run_as_each_user(|world, report| {
@@ -50,6 +55,7 @@ fn a_boundary_that_only_pretends_to_stand_is_found_out() {
     for mode in [ReadOnly, WorkspaceWrite] {
         Case::new(mode)
             .inside(lying.clone())
+            .options(LANDLOCK)
             .setup(KEEP)
             .shell(ATTACK)
             .run_as_each_user(|world, report| {

@@ -17,7 +17,9 @@ fn a_verdict_that_is_no_longer_true_lets_nothing_through() {
     for (call, errno) in changes {
         for_each_user(|world| {
             world.prepare(KEEP);
-            let case = Case::new(WorkspaceWrite).shell(ATTACK);
+            let case = Case::new(WorkspaceWrite)
+                .options(["--backend", "landlock"])
+                .shell(ATTACK);
             case.run_in(world).assert_exit(0).assert_full();
             fs::remove_file(world.inside("ran")).unwrap();
             let worse = case.clone().inside(kernel_failing(call, errno)).run_in(world);

@@ -187,7 +187,7 @@ fn what_the_base_filter_refuses_is_never_allowed_when_observed() {
         .into_iter()
         .filter(|(_, kind)| matches!(kind, Call::Mount(_)));
     let mounts: Vec<_> = mounts.map(|(call, _)| call).collect();
-    assert_eq!(mounts.len(), 8);
+    assert_eq!(mounts.len(), 11);
     for call in REFUSED {
         let expected = if mounts.contains(&call) {
             libc::SECCOMP_RET_USER_NOTIF
