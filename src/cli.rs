@@ -5,6 +5,7 @@ mod command_file;
 mod doctor;
 mod documents;
 mod dry_run;
+mod explain;
 mod limits;
 mod notes;
 mod policy;
@@ -29,6 +30,9 @@ const NOT_IN_FULL: u8 = 1;
 /// Exit status of the other subcommands for wrong usage.
 const USAGE: u8 = 2;
 
+/// Exit status of the other subcommands when no backend can serve.
+const UNAVAILABLE: u8 = 5;
+
 /// Runs the program with these words, the first being its own name; returns its exit status.
 pub(crate) fn main(words: Vec<OsString>) -> u8 {
     // No option comes before the subcommand, so the first word tells which one was meant.
@@ -41,6 +45,9 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
         Ok(Cli {
             command: Command::Run(args),
         }) => run::run(&args),
+        Ok(Cli {
+            command: Command::Explain(args),
+        }) => explain::explain(&args),
         Ok(Cli {
             command: Command::Doctor(args),
         }) => doctor(&args),

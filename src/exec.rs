@@ -42,7 +42,7 @@ pub use turn::Stopped;
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
 use crate::facts::{CapturedStream, Denial, Limit, Loosening, RunReport, SandboxFacts, Survivors};
-use crate::selection::Selection;
+use crate::selection::{Considered, Selection};
 use managed::ManagedEnv;
 use spawn::Spawned;
 use wait::Ends;
@@ -101,6 +101,13 @@ impl Runner {
     /// Every way in which the command could not run and that can be known beforehand.
     pub fn resolve(&self, request: ExecRequest) -> Result<ExecSpec, Error> {
         spec::resolve(&self.selection, &self.managed_env, request)
+    }
+
+    /// What each confining backend would do for this run, in order of preference, or why it would not serve.
+    /// Nothing is started but the probes of backends that were not asked yet.
+    #[must_use]
+    pub fn explain(&self, spec: &ExecSpec) -> Vec<Considered> {
+        self.selection.consider_each(spec.policy(), spec.command())
     }
 
     /// Runs a command to its end on the calling thread.

@@ -45,6 +45,25 @@ pub struct Choice<'a> {
     pub plan: LaunchPlan,
 }
 
+/// Whether another backend could keep protected paths as they are that this plan does not: those that are there,
+/// and named by no link.
+fn leaves_protected_open(plan: &LaunchPlan, policy: &SandboxExecutionPolicy) -> bool {
+    let open = matches!(&plan.enforcement, Some(Enforcement::Partial { ungoverned })
+        if ungoverned.contains(&Effect::ProtectedPaths));
+    open && !plan.has_mounts() && !policy.protected().is_empty()
+}
+
+/// What one backend would do.
+#[derive(Clone, Debug)]
+pub struct Considered {
+    /// The backend.
+    pub backend: BackendId,
+    /// What it would do, or why it would not serve, in a sentence.
+    pub plan: Result<LaunchPlan, String>,
+    /// The same in the words of what carries it out, a line each, where those are others than the steps'.
+    pub rendered: Vec<String>,
+}
+
 impl Selection {
     /// The backends of this system, in the order in which they are asked.
     ///
@@ -88,7 +107,8 @@ impl Selection {
         self.backends.iter().map(AsRef::as_ref)
     }
 
-    /// The first backend that is usable and meets the policy, or exactly `wanted`.
+    /// The first backend that is usable and meets the policy, or exactly `wanted`. If none keeps the protected
+    /// paths as they are, the first that is usable serves, and its plan names them.
     ///
     /// # Errors
     /// [`Error::SandboxUnavailable`] with every backend asked and its reason.
@@ -99,6 +119,7 @@ impl Selection {
         wanted: Option<BackendId>,
     ) -> Result<Choice<'_>, Error> {
         let mut tried = Vec::new();
+        let mut second_best = None;
         let confines = policy.mode().confines();
         for backend in self.backends() {
             let id = backend.id();
@@ -111,9 +132,15 @@ impl Selection {
                 continue;
             }
             match self.consider(backend, policy, command) {
+                Ok(plan) if wanted.is_none() && leaves_protected_open(&plan, policy) => {
+                    second_best.get_or_insert(Choice { backend, plan });
+                }
                 Ok(plan) => return Ok(Choice { backend, plan }),
                 Err(reason) => tried.push(Tried { backend: id, reason }),
             }
+        }
+        if let Some(choice) = second_best {
+            return Ok(choice);
         }
         if tried.is_empty() {
             let backend = wanted.unwrap_or(BackendId::None);
@@ -123,6 +150,21 @@ impl Selection {
             });
         }
         Err(Error::SandboxUnavailable { tried })
+    }
+
+    /// What each confining backend would do for a policy and a command, in order of preference, or why it
+    /// would not. Nothing is started but the probes.
+    pub(crate) fn consider_each(&self, policy: &SandboxExecutionPolicy, command: &CommandSpec) -> Vec<Considered> {
+        let confining = self.backends().filter(|backend| backend.id() != BackendId::None);
+        let considered = confining.map(|backend| {
+            let plan = self.consider(backend, policy, command);
+            Considered {
+                backend: backend.id(),
+                rendered: plan.as_ref().map(|plan| backend.rendered(plan)).unwrap_or_default(),
+                plan,
+            }
+        });
+        considered.collect()
     }
 
     /// The state directory, if no run can write it.

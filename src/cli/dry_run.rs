@@ -136,7 +136,7 @@ pub(crate) fn left_open(enforcement: &Enforcement) -> Vec<Effect> {
 }
 
 /// One step in words.
-fn describe(step: &PlanStep) -> String {
+pub(crate) fn describe(step: &PlanStep) -> String {
     match step {
         PlanStep::UserNamespace => "make a user namespace in which the caller stays who it is".to_owned(),
         PlanStep::PidNamespace => "make a PID namespace, whose processes all end with the command".to_owned(),
@@ -145,7 +145,9 @@ fn describe(step: &PlanStep) -> String {
         PlanStep::Held(path) => format!("hold {} in its place", shown(path.path())),
         PlanStep::Protected(path) => format!("make {} read-only", shown(path.path())),
         PlanStep::Shown { from, at } => format!("show {} at {}", shown(from.path()), shown(at)),
-        PlanStep::Bubblewrap { program, .. } => format!("have {} make what follows, up to the filter", shown(program)),
+        PlanStep::Bubblewrap { program, .. } => {
+            format!("have {} make the namespaces and mounts that follow", shown(program))
+        }
         PlanStep::ShownDevice { device, at } => format!("show the device {} at {}", shown(device), shown(at)),
         PlanStep::DropCapabilities => "drop every capability, and the way to new ones".to_owned(),
         PlanStep::Landlock {
@@ -209,6 +211,7 @@ mod tests {
             abi: 6,
             rules: vec![LandlockRule::Everything(root), LandlockRule::Device("/dev/null".into())],
             truncation: false,
+            sockets: false,
             lasting: true,
             log: false,
         };

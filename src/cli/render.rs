@@ -8,6 +8,7 @@ use ringfence::{Error, RunReport};
 
 use super::doctor::Findings;
 use super::dry_run::DryRun;
+use super::explain::Explained;
 use super::text::{Rows, listed, milliseconds, quoted, shown, visible, word};
 
 /// Prints a document on stdout, as it is.
@@ -62,7 +63,26 @@ pub(crate) fn dry_run(plan: &DryRun<'_>) {
     let _ = document(dry_run_text(plan).as_bytes());
 }
 
+/// Prints in words what each backend would do.
+pub(crate) fn explanation(explained: &Explained<'_>) {
+    // The steps come with each backend.
+    let mut text = rows_of_run(&explained.run).text;
+    for (backend, considered) in explained.backends.iter().zip(explained.considered) {
+        text.push('\n');
+        text.push_str(&super::explain::text(backend, considered));
+    }
+    let _ = document((text + "\nNothing was run.\n").as_bytes());
+}
+
 fn dry_run_text(plan: &DryRun<'_>) -> String {
+    let mut rows = rows_of_run(plan);
+    for (number, step) in (1..).zip(&plan.steps) {
+        rows.row(if number == 1 { "steps" } else { "" }, &format!("{number}. {step}"));
+    }
+    rows.text + "\nNothing was run.\n"
+}
+
+fn rows_of_run(plan: &DryRun<'_>) -> Rows {
     let mut rows = Rows::default();
     let argv: Vec<_> = plan.command.argv.iter().map(|word| quoted(word)).collect();
     rows.row("command", &argv.join(" "));
@@ -114,10 +134,7 @@ fn dry_run_text(plan: &DryRun<'_>) -> String {
     if !plan.command.withheld.is_empty() {
         rows.row("withheld", &listed(plan.command.withheld));
     }
-    for (number, step) in (1..).zip(&plan.steps) {
-        rows.row(if number == 1 { "steps" } else { "" }, &format!("{number}. {step}"));
-    }
-    rows.text + "\nNothing was run.\n"
+    rows
 }
 
 /// Prints in words what this host can confine.

@@ -103,6 +103,11 @@ impl ExecSpec {
         &self.limits
     }
 
+    /// What a backend has to know of the command.
+    pub(super) const fn command(&self) -> &CommandSpec {
+        &self.command
+    }
+
     pub(super) const fn workdir_id(&self) -> FileId {
         self.command.workdir.id()
     }

@@ -16,6 +16,7 @@ mod doors;
 mod environment;
 mod escapes;
 mod evidence;
+mod explain;
 mod hosts;
 mod input;
 mod kernel_log;

@@ -31,6 +31,7 @@ pub(crate) struct Order {
 pub(crate) struct Landlock {
     abi: u8,
     truncation: bool,
+    sockets: bool,
     log: bool,
     opened: Vec<(PathBuf, u64, u64)>,
     devices: Vec<PathBuf>,
@@ -82,9 +83,15 @@ impl Order {
                     abi,
                     rules,
                     truncation,
+                    sockets,
                     log,
                     ..
-                } => order.landlock = Some(Landlock::new(*abi, rules, *truncation, *log)),
+                } => {
+                    let landlock = order.landlock.insert(Landlock::new(*abi, rules));
+                    landlock.truncation = *truncation;
+                    landlock.sockets = *sockets;
+                    landlock.log = *log;
+                }
                 PlanStep::Seccomp {
                     observe,
                     cookie,
@@ -159,11 +166,12 @@ impl Order {
 }
 
 impl Landlock {
-    fn new(abi: u8, rules: &[LandlockRule], truncation: bool, log: bool) -> Self {
+    fn new(abi: u8, rules: &[LandlockRule]) -> Self {
         let mut landlock = Self {
             abi,
-            truncation,
-            log,
+            truncation: true,
+            sockets: false,
+            log: false,
             opened: Vec::new(),
             devices: Vec::new(),
             terminals: Vec::new(),
@@ -195,6 +203,7 @@ impl Landlock {
             abi: self.abi,
             rules: opened.chain(devices).chain(terminals).collect::<std::io::Result<_>>()?,
             truncation: self.truncation,
+            sockets: self.sockets,
             lasting: false,
             log: self.log,
         })

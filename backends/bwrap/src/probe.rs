@@ -95,6 +95,7 @@ fn canary(program: &Path, abi: u8) -> Result<(), String> {
             abi,
             rules: Vec::new(),
             truncation: false,
+            sockets: false,
             lasting: false,
             log: false,
         });

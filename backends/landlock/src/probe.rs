@@ -164,6 +164,7 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
         abi,
         rules: Vec::new(),
         truncation: !mounts,
+        sockets: false,
         lasting: false,
         log: false,
     });

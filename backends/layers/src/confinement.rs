@@ -53,10 +53,11 @@ impl Confinement {
                     abi,
                     rules,
                     truncation,
+                    sockets,
                     lasting,
                     log,
                 } => {
-                    let handled = Handled::new(*abi, *truncation);
+                    let handled = Handled::new(*abi, *truncation, *sockets);
                     built.ruleset = Some(if *lasting {
                         rulesets.get(handled, rules)?
                     } else {

@@ -103,6 +103,7 @@ pub fn plan(
             rules: rules(policy, command, &steps),
             // A stream that was handed over stands on the caller's mount, which is not read-only.
             truncation: handed || !mounts,
+            sockets: policy.closed().contains(&Door::UnixSockets),
             lasting: command.scratch.is_none(),
             log: command.log && host.landlock_abi >= LOGGING,
         });

@@ -15,31 +15,57 @@ use ringfence_backend::{LandlockRule, PrepareError};
 /// From this ABI on, processes outside the domain can be kept from being signalled: the runner, whose
 /// deadline would stand still while it is stopped, among them.
 pub(crate) const SIGNALS: u8 = 6;
+/// From this ABI on, abstract sockets outside the domain can be closed.
+const ABSTRACT_SOCKETS: u8 = 6;
+/// From this ABI on, sockets that have a path can be.
+const PATH_SOCKETS: u8 = 9;
 
 /// What a ruleset refuses unless a rule grants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handled {
     abi: u8,
     truncation: bool,
+    sockets: bool,
 }
 
 impl Handled {
-    /// What this ABI can refuse, with or without truncation.
-    pub(crate) const fn new(abi: u8, truncation: bool) -> Self {
-        Self { abi, truncation }
+    /// What this ABI can refuse, with or without truncation, and connecting to sockets outside.
+    pub(crate) const fn new(abi: u8, truncation: bool, sockets: bool) -> Self {
+        Self {
+            abi,
+            truncation,
+            sockets,
+        }
     }
 
     /// Every access that changes something.
     ///
-    /// Reading is not handled: a mode never restricts it. Neither is connecting to path sockets
-    /// (ABI 9), which is a door and no file effect.
+    /// Reading is not handled: a mode never restricts it. Connecting to path sockets is a door and no file
+    /// effect, handled when that is closed.
     fn accesses(self) -> BitFlags<AccessFs> {
-        let all = AccessFs::from_write(known(self.abi)) & !make_bitflags!(AccessFs::{ResolveUnix});
+        let mut all = AccessFs::from_write(known(self.abi)) & !make_bitflags!(AccessFs::{ResolveUnix});
+        if self.sockets && self.abi >= PATH_SOCKETS {
+            all |= AccessFs::ResolveUnix;
+        }
         if self.truncation {
             all
         } else {
             all & !make_bitflags!(AccessFs::{Truncate})
         }
+    }
+}
+
+impl Handled {
+    /// What processes of the domain cannot reach outside of it.
+    fn scopes(self) -> BitFlags<Scope> {
+        let mut scopes = BitFlags::EMPTY;
+        if self.abi >= SIGNALS {
+            scopes |= Scope::Signal;
+        }
+        if self.sockets && self.abi >= ABSTRACT_SOCKETS {
+            scopes |= Scope::AbstractUnixSocket;
+        }
+        scopes
     }
 }
 
@@ -98,10 +124,10 @@ pub(crate) fn build(wanted: Handled, rules: &[LandlockRule]) -> Result<OwnedFd, 
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(handled)
         .and_then(|ruleset| {
-            if abi >= SIGNALS {
-                ruleset.scope(Scope::Signal)
-            } else {
+            if wanted.scopes().is_empty() {
                 Ok(ruleset)
+            } else {
+                ruleset.scope(wanted.scopes())
             }
         })
         .and_then(Ruleset::create)
@@ -110,7 +136,7 @@ pub(crate) fn build(wanted: Handled, rules: &[LandlockRule]) -> Result<OwnedFd, 
         ruleset = match rule {
             LandlockRule::Everything(root) => {
                 // No device node is made, wherever it would stand.
-                let handled = handled & !make_bitflags!(AccessFs::{MakeChar | MakeBlock});
+                let handled = handled & !make_bitflags!(AccessFs::{MakeChar | MakeBlock | ResolveUnix});
                 let access = if root.is_directory() {
                     handled
                 } else {
@@ -174,7 +200,21 @@ mod tests {
     use super::*;
 
     fn of(abi: u8) -> BitFlags<AccessFs> {
-        Handled::new(abi, true).accesses()
+        Handled::new(abi, true, false).accesses()
+    }
+
+    #[test]
+    fn sockets_are_closed_with_what_each_abi_has() {
+        for abi in 1..=12 {
+            let closed = Handled::new(abi, true, true);
+            assert_eq!(closed.accesses().contains(AccessFs::ResolveUnix), abi >= 9);
+            assert_eq!(closed.scopes().contains(Scope::AbstractUnixSocket), abi >= 6);
+            assert!(
+                !Handled::new(abi, true, false)
+                    .scopes()
+                    .contains(Scope::AbstractUnixSocket)
+            );
+        }
     }
 
     #[test]
@@ -199,7 +239,7 @@ mod tests {
     #[test]
     fn truncation_alone_can_be_left_to_the_mounts() {
         for abi in 3..=12 {
-            let without = Handled::new(abi, false).accesses();
+            let without = Handled::new(abi, false, false).accesses();
             assert_eq!(without | AccessFs::Truncate, of(abi));
             assert!(!without.contains(AccessFs::Truncate));
         }
