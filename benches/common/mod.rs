@@ -101,6 +101,11 @@ pub(crate) fn candidates(place: &Place) -> Vec<Candidate> {
         ringfence("ringfence, denials unwatched", "workspace-write", "off"),
         ringfence(READ_ONLY, "read-only", "auto"),
         ringfence("ringfence full access", "danger-full-access", "auto"),
+        Candidate::new(
+            THROUGH_BWRAP,
+            [program, "run", "--mode", "workspace-write", "--backend", "bwrap", "--"],
+        ),
+        Candidate::new(SAME_BY_BWRAP, same_by_bwrap(workspace)),
     ];
     let peers = [
         Candidate::new(
@@ -158,6 +163,15 @@ pub(crate) fn candidates(place: &Place) -> Vec<Candidate> {
     all
 }
 
+/// bubblewrap with the options that the backend `bwrap` gives it, and nothing inside to see whether it did
+/// what they say.
+fn same_by_bwrap(workspace: &str) -> Vec<&str> {
+    let own = "bwrap --unshare-pid --as-pid-1 --die-with-parent --cap-drop ALL --ro-bind / / --dev /dev --proc /proc \
+               --remount-ro /dev --remount-ro /proc --bind /tmp /tmp --bind /var/tmp /var/tmp --bind /dev/shm /dev/shm";
+    let rest = ["--bind", workspace, workspace, "--chdir", workspace, "--"];
+    own.split_ascii_whitespace().chain(rest).collect()
+}
+
 /// Runs the rounds and prints one line a candidate.
 pub(crate) fn table(candidates: &[Candidate], rounds: usize, time: impl Fn(&Candidate) -> Duration) {
     for candidate in candidates {
@@ -191,6 +205,10 @@ fn spread(values: &mut [f64]) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     [50, 10, 90].map(|percent| values[(values.len() - 1) * percent / 100])
 }
+
+/// The backend `bwrap`, and bubblewrap by itself doing what that asks of it.
+pub(crate) const THROUGH_BWRAP: &str = "ringfence through bwrap";
+pub(crate) const SAME_BY_BWRAP: &str = "bwrap with the same options";
 
 /// The candidate that cannot unpack anything.
 pub(crate) const READ_ONLY: &str = "ringfence read-only";
