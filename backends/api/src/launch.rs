@@ -157,8 +157,6 @@ pub(crate) struct Told {
     pub(crate) sender: Option<i32>,
     /// Who said that it runs inside what another program made.
     pub(crate) launcher: Option<i32>,
-    /// Whether it is known who that is.
-    pub(crate) arrived: bool,
     /// Whether the command's process was started.
     pub(crate) started: bool,
 }

@@ -139,6 +139,11 @@ impl Launched {
         self.first = Some(first);
     }
 
+    /// Whether that is known.
+    pub(crate) const fn is_led(&self) -> bool {
+        self.first.is_some()
+    }
+
     pub(crate) const fn channel(&self) -> &Channel {
         &self.channel
     }

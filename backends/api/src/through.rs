@@ -157,7 +157,6 @@ impl Begun {
             }
             if let Some(pid) = self.told.launcher.take() {
                 self.launched.led_by(descriptor::open_process(pid)?);
-                self.told.arrived = true;
             }
             if known(&self.told) {
                 return Ok(());
@@ -167,7 +166,7 @@ impl Begun {
 
     /// Nothing more can come. That is how a trial goes, and how a launch fails.
     fn ended(&mut self) -> Result<(), LaunchError> {
-        if self.told.arrived {
+        if self.launched.is_led() {
             return Ok(());
         }
         self.launched.kill_maker();

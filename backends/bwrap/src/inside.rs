@@ -31,9 +31,9 @@ fn prepare(order: &[u8]) -> Result<(Inside, Breakout), Failure> {
         errno: errno.unwrap_or(nix::errno::Errno::EINVAL as i32),
     };
     let order = Order::decode(order).ok_or(failed(Stage::Place, None))?;
-    place::check(&order)?;
+    let found = place::check(&order)?;
     let steps = order
-        .steps()
+        .steps(&found)
         .map_err(|error| failed(Stage::WritableRoot, error.raw_os_error()))?;
     let confinement = Confinement::prepare(&steps, &Rulesets::default())
         .map_err(|error| failed(Stage::Landlock, error.source.raw_os_error()))?;

@@ -133,14 +133,14 @@ impl Order {
         self.landlock.is_some()
     }
 
-    /// The steps that are left for the command itself.
+    /// The steps that are left for the command itself, on what was found.
     ///
     /// # Errors
     /// The operating system's, for a root that cannot be opened here or is no longer what it was.
-    pub(crate) fn steps(&self) -> std::io::Result<Vec<PlanStep>> {
+    pub(crate) fn steps(&self, found: &[PinnedPath]) -> std::io::Result<Vec<PlanStep>> {
         let mut steps = vec![PlanStep::PidNamespace, PlanStep::DropCapabilities];
         if let Some(landlock) = &self.landlock {
-            steps.push(landlock.step()?);
+            steps.push(landlock.step(found)?);
         }
         steps.extend(self.filters.iter().map(|filter| match filter {
             Filter::Calls {
@@ -186,16 +186,17 @@ impl Landlock {
         landlock
     }
 
-    fn step(&self) -> std::io::Result<PlanStep> {
+    fn step(&self, found: &[PinnedPath]) -> std::io::Result<PlanStep> {
         let opened = self.opened.iter().map(|(path, device, inode)| {
-            pinned(
-                path,
-                FileId {
-                    device: *device,
-                    inode: *inode,
-                },
-            )
-            .map(LandlockRule::Everything)
+            let id = FileId {
+                device: *device,
+                inode: *inode,
+            };
+            let known = found.iter().find(|it| it.path() == path && it.id() == id);
+            known
+                .cloned()
+                .map_or_else(|| pinned(path, id), Ok)
+                .map(LandlockRule::Everything)
         });
         let devices = self.devices.iter().cloned().map(LandlockRule::Device).map(Ok);
         let terminals = self.terminals.iter().cloned().map(LandlockRule::Terminal).map(Ok);

@@ -1,23 +1,27 @@
 //! Whether the launcher stands where it was to stand: bubblewrap is asked for a boundary, and not believed.
 
 use std::ffi::OsString;
+use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use ringfence_backend::FileId;
 use ringfence_backend::status::{Failure, Stage};
+use ringfence_backend::{FileId, PinnedPath};
 
 use crate::order::{Order, pinned};
 
 /// A file system of the namespace's own, in which terminals are made.
 const TERMINALS: &str = "/dev/pts";
 
-/// Looks at the namespaces and mounts around the calling process.
+/// How much of the table of mounts is read at a time: all of it on most hosts.
+const TABLE: usize = 64 * 1024;
+
+/// Looks at the namespaces and mounts around the calling process. Gives what was found where something had to be.
 ///
 /// # Errors
 /// What is not as it was asked for.
-pub(crate) fn check(order: &Order) -> Result<(), Failure> {
+pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
     let failed = |stage, errno| Failure {
         stage,
         errno: errno as i32,
@@ -27,7 +31,7 @@ pub(crate) fn check(order: &Order) -> Result<(), Failure> {
     if nix::unistd::getpid().as_raw() != 1 || own != Path::new("1") {
         return Err(failed(Stage::Namespaces, Errno::ESRCH));
     }
-    let table = std::fs::read("/proc/self/mountinfo").map_err(|e| at(Stage::Mounts, &e))?;
+    let table = table().map_err(|e| at(Stage::Mounts, &e))?;
     let mounts = mounts(&table).ok_or(failed(Stage::Mounts, Errno::EINVAL))?;
     if mounts.is_empty() {
         return Err(failed(Stage::Mounts, Errno::ENOENT));
@@ -37,6 +41,7 @@ pub(crate) fn check(order: &Order) -> Result<(), Failure> {
             return Err(failed(Stage::Mounts, Errno::EROFS));
         }
     }
+    let mut found = Vec::with_capacity(order.found.len());
     for (path, device, inode) in &order.found {
         let stage = if order.read_only.contains(path) {
             Stage::Protected
@@ -47,9 +52,22 @@ pub(crate) fn check(order: &Order) -> Result<(), Failure> {
             device: *device,
             inode: *inode,
         };
-        pinned(path, id).map_err(|e| at(stage, &e))?;
+        found.push(pinned(path, id).map_err(|e| at(stage, &e))?);
     }
-    Ok(())
+    Ok(found)
+}
+
+/// The table of mounts. The kernel writes it anew for each read, so there are few of them.
+fn table() -> std::io::Result<Vec<u8>> {
+    let mut file = std::fs::File::open("/proc/self/mountinfo")?;
+    let mut bytes = Vec::with_capacity(TABLE);
+    let mut part = vec![0; TABLE];
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(bytes),
+            got => bytes.extend_from_slice(part.get(..got).unwrap_or_default()),
+        }
+    }
 }
 
 fn at(stage: Stage, error: &std::io::Error) -> Failure {
