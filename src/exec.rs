@@ -192,6 +192,9 @@ impl Runner {
                 Stage::Exec | Stage::WorkingDirectory | Stage::Streams | Stage::Limits => false,
                 _ => self.selection.forget(spec.plan().backend),
             },
+            spawn::SpawnError::Launch(LaunchError::Outside { .. } | LaunchError::Vanished) => {
+                self.selection.forget(spec.plan().backend)
+            }
             spawn::SpawnError::Launch(_) | spawn::SpawnError::Refused(_) => false,
         }
     }
