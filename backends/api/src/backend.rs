@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::RawFd;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -128,6 +129,20 @@ pub enum PlanError {
         backend: BackendId,
         /// The mode.
         mode: crate::SandboxMode,
+    },
+    /// A path that the backend's rules cannot name. No rule is ever left out instead.
+    #[error(
+        "the backend `{backend}` cannot name the {field} {path:?}: {reason}; rename it, or take it out of the policy"
+    )]
+    Unnameable {
+        /// The backend.
+        backend: BackendId,
+        /// What the path is in the policy, in words.
+        field: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// Why, in words.
+        reason: &'static str,
     },
 }
 

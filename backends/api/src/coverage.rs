@@ -133,6 +133,8 @@ pub enum Door {
     Signals,
     /// Seeing the processes outside the run.
     ProcessVisibility,
+    /// Services of macOS that are reached by Mach messages and act for whoever asks them.
+    MachServices,
 }
 
 impl Door {
@@ -144,6 +146,7 @@ impl Door {
             Self::UnixSockets => "unix-sockets",
             Self::Signals => "signals",
             Self::ProcessVisibility => "process-visibility",
+            Self::MachServices => "mach-services",
         }
     }
 }

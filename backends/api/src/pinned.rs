@@ -23,7 +23,8 @@ impl FileId {
     #[must_use]
     #[allow(
         clippy::unnecessary_cast,
-        reason = "the types of st_dev and st_ino differ between systems"
+        clippy::cast_sign_loss,
+        reason = "the types of st_dev and st_ino differ between systems, and only sameness matters"
     )]
     pub const fn of(stat: &FileStat) -> Self {
         Self {

@@ -163,6 +163,12 @@ impl LandlockBoundary {
                         .filters
                         .push(filter::inode_requests().map_err(|e| unbuilt(&e))?);
                 }
+                PlanStep::SeatbeltProfile(_) => {
+                    return Err(PrepareError {
+                        what: "a profile of Seatbelt".to_owned(),
+                        source: std::io::ErrorKind::Unsupported.into(),
+                    });
+                }
             }
         }
         if !boundary.pids && boundary.ruleset.is_some() {
