@@ -197,7 +197,6 @@ pub trait Backend: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`PrepareError`] when something named is not there; nothing is left out in silence.
-    #[cfg(target_os = "linux")]
     fn prepare(&self, plan: &LaunchPlan) -> Result<Box<dyn Boundary>, PrepareError>;
 }
 
@@ -223,4 +222,11 @@ pub trait Boundary: fmt::Debug + Send + Sync {
     /// # Errors
     /// The stage and errno at which it stopped; the command then never runs.
     fn confine(&self) -> Result<Option<RawFd>, Failure>;
+}
+
+/// A prepared boundary: what is executed in place of the command, so that it confines itself.
+#[cfg(not(target_os = "linux"))]
+pub trait Boundary: fmt::Debug + Send + Sync {
+    /// The profile that holds for the command; nothing when nothing is confined.
+    fn profile(&self) -> Option<&str>;
 }

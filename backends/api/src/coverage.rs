@@ -161,6 +161,13 @@ pub enum Containment {
     /// A child subreaper, to which every process of the run comes whose parent has ended.
     #[serde(rename = "subreaper")]
     Subreaper,
+    /// A session or process group of the run's own. Who makes another for itself, and loses its parent,
+    /// is lost.
+    #[serde(rename = "process-group")]
+    ProcessGroup,
+    /// The table of processes, from the command down. Who loses its parent is lost.
+    #[serde(rename = "descendants")]
+    Descendants,
 }
 
 #[cfg(test)]

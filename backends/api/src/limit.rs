@@ -1,10 +1,9 @@
 //! Resource limits of the command, set by the child on itself.
 #![allow(unsafe_code)]
 
-use std::ffi::c_int;
-use std::ptr;
-
+#[cfg(target_os = "linux")]
 use crate::status::{Failure, Stage};
+use std::ffi::c_int;
 
 /// One limit, as prlimit(2) takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +16,7 @@ pub struct ChildLimit {
     pub hard: u64,
 }
 
+#[cfg(target_os = "linux")]
 /// Sets the calling process's limits. Takes raw steps only, for the child.
 pub(crate) fn set(limits: &[ChildLimit]) -> Result<(), Failure> {
     for limit in limits {
@@ -24,7 +24,7 @@ pub(crate) fn set(limits: &[ChildLimit]) -> Result<(), Failure> {
             rlim_cur: limit.soft,
             rlim_max: limit.hard,
         };
-        let old = ptr::null_mut::<libc::rlimit64>();
+        let old = std::ptr::null_mut::<libc::rlimit64>();
         // SAFETY: reads one structure of this stack, and writes nothing back. The raw call, because
         // the C library's type of the resource differs from one library to the next.
         let set = unsafe { libc::syscall(libc::SYS_prlimit64, 0, limit.resource, &raw const new, old) };

@@ -9,10 +9,9 @@ mod plan;
 mod profile;
 
 use ringfence_backend::{
-    Backend, BackendId, CommandSpec, HostSupport, LaunchPlan, PlanError, Probe, SandboxExecutionPolicy,
+    Backend, BackendId, Boundary, CommandSpec, HostSupport, LaunchPlan, PlanError, PrepareError, Probe,
+    SandboxExecutionPolicy,
 };
-#[cfg(target_os = "linux")]
-use ringfence_backend::{Boundary, PrepareError};
 
 /// The backend `seatbelt`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +37,6 @@ impl Backend for Seatbelt {
         plan::plan(host, policy, command)
     }
 
-    #[cfg(target_os = "linux")]
     fn prepare(&self, _plan: &LaunchPlan) -> Result<Box<dyn Boundary>, PrepareError> {
         Err(PrepareError {
             what: "a profile of Seatbelt".to_owned(),
