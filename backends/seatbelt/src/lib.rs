@@ -4,9 +4,13 @@
 //! and tested on every system; only macOS can be asked whether it holds.
 #![forbid(unsafe_code)]
 
+#[cfg(target_os = "macos")]
+mod boundary;
 mod literal;
 mod plan;
 mod profile;
+#[cfg(any(target_os = "macos", feature = "stand-in"))]
+pub mod trial;
 
 use ringfence_backend::{
     Backend, BackendId, Boundary, CommandSpec, HostSupport, LaunchPlan, PlanError, PrepareError, Probe,
@@ -22,9 +26,22 @@ impl Backend for Seatbelt {
         BackendId::Seatbelt
     }
 
+    #[cfg(target_os = "macos")]
+    fn probe(&self) -> Probe {
+        match trial::trial(std::path::Path::new(ringfence_backend::darwin::SANDBOX_EXEC), None) {
+            Ok(coverage) => Probe::Usable(HostSupport {
+                layers: "sandbox-exec".to_owned(),
+                coverage,
+                ..HostSupport::default()
+            }),
+            Err(reason) => Probe::Unusable { reason },
+        }
+    }
+
+    #[cfg(not(target_os = "macos"))]
     fn probe(&self) -> Probe {
         Probe::Unusable {
-            reason: "only macOS has it".to_owned(),
+            reason: "only macOS has sandbox-exec".to_owned(),
         }
     }
 
@@ -37,6 +54,12 @@ impl Backend for Seatbelt {
         plan::plan(host, policy, command)
     }
 
+    #[cfg(target_os = "macos")]
+    fn prepare(&self, plan: &LaunchPlan) -> Result<Box<dyn Boundary>, PrepareError> {
+        Ok(Box::new(boundary::SeatbeltBoundary::prepare(plan)?))
+    }
+
+    #[cfg(not(target_os = "macos"))]
     fn prepare(&self, _plan: &LaunchPlan) -> Result<Box<dyn Boundary>, PrepareError> {
         Err(PrepareError {
             what: "a profile of Seatbelt".to_owned(),
