@@ -18,7 +18,11 @@ mod cli;
 )]
 #[unsafe(no_mangle)]
 pub extern "C" fn main(_count: std::ffi::c_int, _arguments: *const *const std::ffi::c_char) -> std::ffi::c_int {
-    #[cfg(target_os = "linux")]
     ringfence_backend::descriptor::prepare_process();
-    std::ffi::c_int::from(cli::main(std::env::args_os().collect()))
+    let words: Vec<_> = std::env::args_os().collect();
+    #[cfg(target_os = "macos")]
+    if let Some(status) = ringfence_backend::darwin::enter(&words) {
+        return std::ffi::c_int::from(status);
+    }
+    std::ffi::c_int::from(cli::main(words))
 }

@@ -53,6 +53,8 @@ impl Selection {
         let backends: Vec<Box<dyn Backend>> = vec![
             #[cfg(target_os = "linux")]
             Box::new(ringfence_landlock::Landlock::default()),
+            #[cfg(target_os = "macos")]
+            Box::new(ringfence_seatbelt::Seatbelt),
             Box::new(ringfence_none::NoBackend),
         ];
         Self::of(backends, state_dir)

@@ -58,7 +58,7 @@ pub use host_temp::{HOST_TEMP, user_temp};
 pub use image::{ExecImage, ImageError};
 #[cfg(target_os = "linux")]
 pub use launch::{LaunchError, Tried, attempt, launch};
-pub use limit::ChildLimit;
+pub use limit::{ChildLimit, current_limit};
 #[cfg(target_os = "linux")]
 pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};

@@ -4,6 +4,7 @@
 #[cfg(target_os = "linux")]
 use crate::status::{Failure, Stage};
 use std::ffi::c_int;
+use std::io;
 
 /// One limit, as prlimit(2) takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,24 @@ pub struct ChildLimit {
     pub soft: u64,
     /// How far the command may raise it.
     pub hard: u64,
+}
+
+/// The limit in force, and how far it may be raised, of this process.
+///
+/// # Errors
+/// The operating system's, for a number that is no resource.
+pub fn current_limit(resource: c_int) -> io::Result<(u64, u64)> {
+    // The type of the resource differs from one C library to the next.
+    #[allow(clippy::cast_sign_loss, reason = "resources have small numbers")]
+    let resource = resource as _;
+    // SAFETY: fills a zeroed structure of its own type.
+    unsafe {
+        let mut now: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(resource, &raw mut now) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((now.rlim_cur, now.rlim_max))
+    }
 }
 
 #[cfg(target_os = "linux")]

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use ringfence_backend::descriptor;
+use ringfence_backend::{Launched, descriptor};
 
 /// How long a tree is looked at again that goes on growing. What is left is killed after the grace
 /// period in any case.
@@ -14,11 +14,21 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// How many processes are opened at a time.
 const AT_ONCE: usize = 256;
 
-/// Sends these signals to every process beneath `ancestor`, those included that are made meanwhile.
+/// Whether the command was stopped and not continued since (proc_pid_stat(5), the state after the name in
+/// parentheses).
+pub(in crate::exec) fn is_stopped(process: &Launched) -> bool {
+    let stat = process
+        .command
+        .and_then(|pid| read_to_string(format!("/proc/{pid}/stat")).ok());
+    stat.is_some_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+}
+
+/// Sends these signals to every process of a run, those included that are made meanwhile.
 ///
 /// A number is signalled only while it names a process of the tree: it is looked up, opened
 /// (pidfd_open(2)) and looked up again before anything is sent.
-pub(super) fn signal(ancestor: i32, signals: &[Signal]) {
+pub(in crate::exec) fn signal(process: &Launched, signals: &[Signal]) {
+    let ancestor = process.reaper();
     let over = Instant::now() + PATIENCE;
     let mut told = BTreeSet::new();
     while Instant::now() < over {
@@ -43,7 +53,7 @@ pub(super) fn signal(ancestor: i32, signals: &[Signal]) {
 }
 
 /// The children of a process and their children, as /proc shows them (proc_pid_task_children(5)).
-pub(super) fn descendants(ancestor: i32) -> BTreeSet<i32> {
+fn descendants(ancestor: i32) -> BTreeSet<i32> {
     let mut found = BTreeSet::new();
     let mut next = vec![ancestor];
     while let Some(pid) = next.pop() {

@@ -26,7 +26,7 @@ fn key() -> Option<String> {
 }
 
 /// The support that was proved before, if nothing it depends on has changed.
-pub(super) fn recall(backend: &dyn Backend) -> Option<HostSupport> {
+pub(in crate::selection) fn recall(backend: &dyn Backend) -> Option<HostSupport> {
     let text = keyring::kept(&name(backend.id())?)?;
     let (remembered, layers) = text.split_once('\n')?;
     let host = (remembered == key()?).then(|| backend.recall(layers)).flatten()?;
@@ -34,7 +34,7 @@ pub(super) fn recall(backend: &dyn Backend) -> Option<HostSupport> {
 }
 
 /// Remembers full coverage. Not being able to is no fault: the next process asks the host again.
-pub(super) fn remember(backend: &dyn Backend, host: &HostSupport) {
+pub(in crate::selection) fn remember(backend: &dyn Backend, host: &HostSupport) {
     let complete = host.coverage.enforcement() == Enforcement::Full && host.missing.is_empty();
     if let (true, Some(key), Some(name)) = (complete, key(), name(backend.id())) {
         let _ = keyring::keep(&name, &format!("{key}\n{}", host.layers));
@@ -42,7 +42,7 @@ pub(super) fn remember(backend: &dyn Backend, host: &HostSupport) {
 }
 
 /// Forgets what was remembered.
-pub(super) fn forget(backend: BackendId) {
+pub(in crate::selection) fn forget(backend: BackendId) {
     if let Some(name) = name(backend) {
         keyring::forget(&name);
     }

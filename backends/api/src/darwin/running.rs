@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 
 use super::frame::{FRAME, Frame};
+use super::table;
 use crate::Containment;
 use crate::descriptor::End;
 use crate::status::Word;
@@ -108,6 +109,12 @@ impl Launched {
     #[must_use]
     pub fn survivors(&self) -> Option<u32> {
         self.hear().survivors
+    }
+
+    /// Whether the command was stopped and not continued since.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.command.is_some_and(table::is_stopped)
     }
 
     /// Sends a signal to every process of the run that can be found.

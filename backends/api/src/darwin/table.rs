@@ -14,6 +14,12 @@ struct Process {
     parent: i32,
     group: i32,
     session: i32,
+    stopped: bool,
+}
+
+/// Whether a process is stopped.
+pub(super) fn is_stopped(pid: i32) -> bool {
+    process(pid).is_some_and(|process| process.stopped)
 }
 
 /// Which processes belong to a run.
@@ -103,6 +109,7 @@ fn process(pid: i32) -> Option<Process> {
         parent: i32::try_from(about.pbi_ppid).ok()?,
         group: i32::try_from(about.pbi_pgid).ok()?,
         session: nix::unistd::getsid(Some(Pid::from_raw(pid))).ok()?.as_raw(),
+        stopped: about.pbi_status == libc::SSTOP,
     })
 }
 
@@ -127,6 +134,7 @@ fn process(pid: i32) -> Option<Process> {
         parent,
         group,
         session,
+        stopped: state == "T",
     })
 }
 

@@ -105,7 +105,7 @@ fn a_command_that_stops_is_told_of_and_goes_on_when_it_is_continued() {
     for _ in 0..2 {
         await_fd(running.launched.notice());
         assert_eq!(running.launched.word(), Some(Word::Stopped));
-        assert_eq!(running.launched.ended(), None);
+        assert_eq!((running.launched.ended(), running.launched.is_stopped()), (None, true));
         running.launched.signal(Signal::SIGCONT);
     }
     let done = running.finish();
