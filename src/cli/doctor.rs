@@ -6,7 +6,7 @@ use ringfence::evidence::accelerator_missing;
 use ringfence::facts::SCHEMA;
 use ringfence::selection::Selection;
 use ringfence::{BackendId, Deployment, Effect, Error, SandboxMode, Surroundings, WorkspaceRoot, resolve};
-use ringfence_backend::{Backend, CommandSpec, HostSupport, Missing, Observe, Probe, StdioKind};
+use ringfence_backend::{CommandSpec, HostSupport, Missing, Observe, Probe, StdioKind};
 use serde::Serialize;
 
 use super::dry_run::{left_open, word};
@@ -21,6 +21,7 @@ const NO_MOUNTS: &str = "let this user make user namespaces (user.max_user_names
 
 const EVERY_CALL: &str = "every call";
 const SLOWER: &str = "denials are as exact without it, and programs that change many files run slower";
+const ONLY_WORDS: &str = "denials are read from the command's own words";
 const WORDS: &str = "denials are read from the command's words: start Ringfence outside of what watches it";
 
 /// The document of `doctor`.
@@ -157,7 +158,15 @@ fn layers(probe: Option<&Probe>) -> Vec<LayerRow> {
 /// How a denial can be known here, the best source first.
 fn evidence(selection: &Selection, probe: Option<&Probe>) -> Vec<LayerRow> {
     let landlock = selection.backends().find(|backend| backend.id() == BackendId::Landlock);
-    let watched = landlock.map_or(Err("the backend landlock is not there".to_owned()), Backend::watch);
+    let Some(landlock) = landlock else {
+        return vec![LayerRow {
+            layer: EVERY_CALL,
+            available: Some(false),
+            detail: Some("this system lets nobody watch them".to_owned()),
+            advice: Some(ONLY_WORDS),
+        }];
+    };
+    let watched = landlock.watch();
     let mounts = matches!(probe, Some(Probe::Usable(host)) if host.mounts);
     let refused_only = match (&watched, mounts) {
         (Err(_), _) => Some("calls cannot be watched".to_owned()),

@@ -14,6 +14,11 @@ mod system;
 #[path = "abort/portable.rs"]
 mod system;
 
+/// What other systems have, for the tests of it.
+#[cfg(all(test, target_os = "linux"))]
+#[path = "abort/portable.rs"]
+mod portable;
+
 use system::{Bell, SI_KERNEL};
 
 /// The caller's means of ending runs. The first request asks every process of a run to end, and gives
@@ -184,6 +189,38 @@ mod tests {
     use super::*;
     use nix::sys::signal::{SigSet, raise};
     use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+    #[test]
+    fn a_bell_of_a_pipe_is_readable_from_the_first_ring_until_it_is_hushed() {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        let bell = portable::Bell::new().unwrap();
+        let rings = || poll(&mut [PollFd::new(bell.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).unwrap() == 1;
+        assert!(!rings());
+        // More often than the pipe has room for.
+        for _ in 0..100_000 {
+            bell.ring();
+        }
+        assert!(rings());
+        bell.hush();
+        assert!(!rings());
+    }
+
+    #[test]
+    fn signals_in_a_pipe_are_taken_one_by_one_and_count_as_keys() {
+        let (read, write) = std::io::pipe().unwrap();
+        nix::fcntl::fcntl(&read, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK)).unwrap();
+        let read = OwnedFd::from(read);
+        assert_eq!(portable::signal(&read), None);
+        nix::unistd::write(&write, &[2, 15]).unwrap();
+        let taken = [
+            portable::signal(&read),
+            portable::signal(&read),
+            portable::signal(&read),
+        ];
+        let key = portable::SI_KERNEL;
+        assert_eq!(taken, [Some((2, key)), Some((15, key)), None]);
+        assert_eq!(key, SI_KERNEL, "what is_request knows a key by");
+    }
 
     #[test]
     fn a_key_pressed_at_a_shared_terminal_is_the_commands_affair() {

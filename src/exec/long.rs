@@ -19,6 +19,10 @@ use super::request::MAX_COMMAND;
 use crate::error::Error;
 use crate::facts::LongCommand;
 
+/// What other systems have, for the tests of it.
+#[cfg(all(test, target_os = "linux"))]
+#[path = "long/pipe.rs"]
+mod pipe;
 #[cfg(target_os = "linux")]
 #[path = "long/memfd.rs"]
 mod system;
@@ -117,6 +121,19 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
+
+    #[test]
+    fn a_text_in_a_pipe_is_read_whole_whatever_its_length() {
+        for length in [0, 1, 4096, 1 << 20] {
+            let text = vec![b'x'; length];
+            let mut file = File::from(pipe::aside(&text).unwrap());
+            let mut there = Vec::new();
+            std::io::Read::read_to_end(&mut file, &mut there).unwrap();
+            assert_eq!(there, [text.as_slice(), &[0]].concat());
+        }
+        // Nobody reads: the thread that writes ends.
+        drop(pipe::aside(&vec![b'x'; 1 << 20]).unwrap());
+    }
 
     fn argv(words: &[&str]) -> Vec<OsString> {
         words.iter().map(OsString::from).collect()

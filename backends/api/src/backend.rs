@@ -130,6 +130,12 @@ pub enum PlanError {
         /// The mode.
         mode: crate::SandboxMode,
     },
+    /// The run asks for denials that are seen in the calls themselves, and nobody can watch those here.
+    #[error("the backend `{backend}` cannot watch calls, and the run asks for nothing less; ask for evidence `auto`")]
+    CannotWatch {
+        /// The backend.
+        backend: BackendId,
+    },
     /// A path that the backend's rules cannot name. No rule is ever left out instead.
     #[error(
         "the backend `{backend}` cannot name the {field} {path:?}: {reason}; rename it, or take it out of the policy"

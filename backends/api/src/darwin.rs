@@ -61,6 +61,13 @@ const LAUNCHER: &str = "--ringfence-launcher";
 /// The program that knows these words, once it has said so.
 static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
 
+/// The program that stands between runs and their commands, once it has said so. Who could write it could
+/// act outside of every boundary.
+#[must_use]
+pub fn program() -> Option<&'static std::path::Path> {
+    PROGRAM.get().map(PathBuf::as_path)
+}
+
 /// Does what this program was started for, if a run started it, and returns its exit status. Otherwise
 /// runs can be started from now on: this program is what stands between them and their commands.
 ///

@@ -1,6 +1,8 @@
 //! The prepared boundary: nothing but the text.
 
-use ringfence_backend::{Boundary, LaunchPlan, PlanStep, PrepareError};
+use ringfence_backend::{Boundary, LaunchPlan, PinnedPath, PlanStep, PrepareError};
+
+use crate::profile;
 
 /// A profile that holds for the command.
 #[derive(Debug)]
@@ -21,7 +23,19 @@ impl SeatbeltBoundary {
                 _ => return Err(unprepared("a step of another backend")),
             }
         }
-        found.map(Self).ok_or_else(|| unprepared("a plan without a profile"))
+        let mut profile = found.ok_or_else(|| unprepared("a plan without a profile"))?;
+        if let Some(program) = ringfence_backend::darwin::program() {
+            let program = PinnedPath::open(program).map_err(|source| PrepareError {
+                what: "the program of Ringfence".to_owned(),
+                source,
+            })?;
+            let rules = profile::keeping(program.path()).map_err(|named| PrepareError {
+                what: format!("the {} {}", named.field, named.path.display()),
+                source: std::io::Error::other(named.reason),
+            })?;
+            profile.push_str(&rules);
+        }
+        Ok(Self(profile))
     }
 }
 

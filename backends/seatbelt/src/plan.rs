@@ -1,7 +1,7 @@
 //! What to do for a policy. Pure.
 
 use ringfence_backend::{
-    BackendId, CommandSpec, Door, Effect, HostSupport, LaunchPlan, PinnedPath, PlanError, PlanStep, Protected,
+    BackendId, CommandSpec, Door, Effect, HostSupport, LaunchPlan, Observe, PinnedPath, PlanError, PlanStep, Protected,
     SandboxExecutionPolicy, StdioKind,
 };
 
@@ -29,6 +29,11 @@ pub(crate) fn plan(
         return Err(PlanError::NothingToConfine {
             backend: BackendId::Seatbelt,
             mode,
+        });
+    }
+    if command.observe == Observe::Required {
+        return Err(PlanError::CannotWatch {
+            backend: BackendId::Seatbelt,
         });
     }
     let text = profile::text(&rules(policy, command)).map_err(|named| PlanError::Unnameable {

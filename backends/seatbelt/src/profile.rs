@@ -124,6 +124,27 @@ pub(crate) fn text<'a>(rules: &Rules<'a>) -> Result<String, Unnameable<'a>> {
     Ok(lines.join("\n"))
 }
 
+/// The rules by which a program stays what and where it is, whatever the rules before them say.
+///
+/// # Errors
+/// [`Unnameable`] when the path cannot be named.
+#[cfg(any(target_os = "macos", test))]
+pub(crate) fn keeping(program: &Path) -> Result<String, Unnameable<'_>> {
+    let named = |path| Named {
+        field: "program of Ringfence",
+        path,
+    };
+    let mut lines = vec![format!(
+        "(deny file-write* file-link (literal {}))",
+        literal(named(program))?
+    )];
+    for above in program.ancestors().skip(1) {
+        lines.push(stays(&literal(named(above))?));
+    }
+    lines.push(String::new());
+    Ok(lines.join("\n"))
+}
+
 fn literal(named: Named<'_>) -> Result<String, Unnameable<'_>> {
     let Named { field, path } = named;
     literal::of(path).map_err(|reason| Unnameable { field, path, reason })

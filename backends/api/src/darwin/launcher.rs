@@ -106,14 +106,7 @@ fn device(path: &[u8], flags: i32, rdev: u64) -> io::Result<OwnedFd> {
 
 /// Keeps every descriptor but the standard ones from going through exec.
 fn close_the_rest() -> io::Result<()> {
-    for entry in std::fs::read_dir("/dev/fd")? {
-        let name = entry?.file_name();
-        let number: Option<RawFd> = name.to_str().and_then(|name| name.parse().ok());
-        let number = number.ok_or(io::ErrorKind::InvalidData)?;
-        if number > 2 {
-            raw::hold_back(number);
-        }
-    }
+    raw::open_descriptors()?.into_iter().for_each(raw::hold_back);
     Ok(())
 }
 

@@ -48,6 +48,34 @@ pub(super) fn hold_back(number: RawFd) {
     unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) };
 }
 
+/// Closes every descriptor but the standard ones. For a process that has opened none of its own.
+///
+/// # Errors
+/// The operating system's, when it does not list them.
+pub(super) fn close_all() -> io::Result<()> {
+    for number in open_descriptors()? {
+        // SAFETY: nobody in this process knows of it. The one that the list was read from is closed already.
+        unsafe { libc::close(number) };
+    }
+    Ok(())
+}
+
+/// The numbers of the open descriptors but for the standard ones; one of them is of the reading itself,
+/// and closed by now.
+///
+/// # Errors
+/// The operating system's, when it does not list them.
+pub(super) fn open_descriptors() -> io::Result<Vec<RawFd>> {
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir("/dev/fd")? {
+        let name = entry?.file_name();
+        let number: Option<RawFd> = name.to_str().and_then(|name| name.parse().ok());
+        numbers.push(number.ok_or(io::ErrorKind::InvalidData)?);
+    }
+    numbers.retain(|number| *number > 2);
+    Ok(numbers)
+}
+
 /// A close-on-exec duplicate whose number is `least` or more.
 pub(super) fn raise(fd: RawFd, least: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: F_DUPFD_CLOEXEC takes any number and answers EBADF for one that is not open.

@@ -4,10 +4,8 @@
 //! which becomes `sandbox-exec`, then the launcher, then the command, and keeps the child's number
 //! reserved until the rest of the run is killed.
 
-use std::ffi::CString;
-use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -15,18 +13,19 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
-use nix::unistd::{ForkResult, Pid};
+use nix::unistd::Pid;
 
 use super::frame::{Frame, LONGEST, failed};
-use super::launcher::numbered;
-use super::order::{Order, Stream, bytes_of};
 use super::raw::{self, Turn};
 use super::start;
 use super::table::Members;
-use super::{LAUNCHER, order};
 use crate::Containment;
 use crate::descriptor::End;
 use crate::status::{Failure, RECORD, Record, Stage};
+
+mod child;
+
+use child::{Child, begin};
 
 /// How soon processes are looked for again that were killed, or may have ended by themselves.
 const AGAIN: Duration = Duration::from_millis(5);
@@ -39,6 +38,10 @@ pub(super) fn main() -> u8 {
     raw::ignore(Signal::SIGPIPE);
     // Giving away the terminal is for those who have it; the signals of keys are not for this process.
     raw::ignore(Signal::SIGTTOU);
+    // A careless host lets more through than it means to: a pipe that is held here would never end.
+    if raw::close_all().is_err() {
+        return 125;
+    }
     let Ok(control) = io::stdin().as_fd().try_clone_to_owned() else {
         return 125;
     };
@@ -51,126 +54,6 @@ pub(super) fn main() -> u8 {
         Err(failure) => Frame::Failed(failure).tell(&mut control),
     }
     0
-}
-
-/// The one child, and what is heard of its start.
-struct Child {
-    members: Members,
-    status: PipeReader,
-    complaint: PipeReader,
-}
-
-/// Makes the child, which becomes the launcher.
-fn begin(order: &Order, fds: Vec<OwnedFd>) -> Result<Child, Failure> {
-    let at = failed(Stage::Parent);
-    let group = order.session || no_terminal();
-    let (status, say) = io::pipe().map_err(&at)?;
-    let (complaint, complain) = io::pipe().map_err(&at)?;
-    let null = File::options().read(true).write(true).open("/dev/null").map_err(&at)?;
-    let place = |number: i32| fds.get(usize::try_from(number).ok()?).map(AsRawFd::as_raw_fd);
-    let missing = || at(Errno::EBADF.into());
-    let mut inside = order.clone();
-    inside.sandbox = None;
-    inside.status = AsRawFd::as_raw_fd(&say);
-    for stream in &mut inside.streams {
-        if let Stream::Fd(number) = stream {
-            *number = place(*number).ok_or_else(missing)?;
-        }
-    }
-    if let Some((number, _)) = &mut inside.extra {
-        *number = place(*number).ok_or_else(missing)?;
-    }
-    let (text, mut write) = io::pipe().map_err(&at)?;
-    let argv = arguments(order, &text).map_err(&at)?;
-    let child = raw::fork().map_err(|errno| at(errno.into()))?;
-    let ForkResult::Parent { child } = child else {
-        let given = Given {
-            null: &null,
-            complain: complain.as_fd(),
-            kept: fds.iter().map(AsFd::as_fd).chain([text.as_fd(), say.as_fd()]).collect(),
-        };
-        let failure = become_launcher(order.session, group, &argv, &given);
-        let _ = (&say).write_all(&Record::Failed(failure).encode());
-        std::process::exit(125);
-    };
-    let command = child.as_raw();
-    drop(text);
-    if group && !order.session {
-        // Whichever of the two comes first; it is no longer possible once the child has executed.
-        let _ = nix::unistd::setpgid(child, child);
-    }
-    // Out of the caller's group: what is sent to that is not for this process.
-    let _ = nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0));
-    drop(fds);
-    // A pipe and no file: nobody else ever has a way to it. A child that has ended instead of reading
-    // is heard of by its status.
-    let _ = write.write_all(&inside.encode());
-    drop(write);
-    Ok(Child {
-        members: Members {
-            command,
-            group,
-            session: order.session,
-        },
-        status,
-        complaint,
-    })
-}
-
-/// Whether there is no terminal whose keys and job control the command would have to share.
-fn no_terminal() -> bool {
-    File::open("/dev/tty").is_err()
-}
-
-/// What the child executes: `sandbox-exec`, if anything is confined, and the launcher.
-fn arguments(order: &Order, text: &PipeReader) -> io::Result<Vec<CString>> {
-    let mut argv = Vec::new();
-    if let Some((program, profile)) = &order.sandbox {
-        argv.extend([program.clone(), b"-p".to_vec(), profile.clone()]);
-    }
-    argv.extend([
-        order.program.clone(),
-        order::bytes_of(LAUNCHER),
-        bytes_of(numbered(text)),
-    ]);
-    let strings: Result<Vec<_>, _> = argv.into_iter().map(CString::new).collect();
-    Ok(strings?)
-}
-
-/// The descriptors of the child.
-struct Given<'a> {
-    null: &'a File,
-    complain: BorrowedFd<'a>,
-    kept: Vec<BorrowedFd<'a>>,
-}
-
-/// The child: takes its place and executes. Its standard error until then is not the command's.
-fn become_launcher(session: bool, group: bool, argv: &[CString], given: &Given<'_>) -> Failure {
-    let steps = || -> Result<(), Failure> {
-        let at = failed(Stage::Session);
-        if session {
-            nix::unistd::setsid().map_err(|errno| at(errno.into()))?;
-        } else if group {
-            nix::unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0)).map_err(|errno| at(errno.into()))?;
-        }
-        let at = failed(Stage::Descriptors);
-        for fd in &given.kept {
-            raw::let_through(AsRawFd::as_raw_fd(fd)).map_err(&at)?;
-        }
-        raw::place(given.null.as_fd(), 0).map_err(&at)?;
-        raw::place(given.null.as_fd(), 1).map_err(&at)?;
-        raw::place(given.complain, 2).map_err(&at)
-    };
-    if let Err(failure) = steps() {
-        return failure;
-    }
-    let env: [CString; 0] = [];
-    let errno = match argv.first().map(|program| nix::unistd::execve(program, argv, &env)) {
-        Some(Err(errno)) => errno,
-        _ => Errno::EINVAL,
-    };
-    // Not the command's program: whoever was to confine it cannot be executed.
-    failed(Stage::Parent)(errno.into())
 }
 
 /// Follows the child to its end and beyond.
@@ -374,20 +257,23 @@ fn obey(control: &mut UnixStream, members: Members, state: &mut State) {
 /// Kills what is left, tells how the command ended and how many were left, and waits for them.
 fn finish(control: &mut UnixStream, members: Members) {
     let others = || {
-        let mut found = members.find().unwrap_or_default();
-        found.remove(&members.command);
-        found
+        members.find().ok().map(|mut found| {
+            found.remove(&members.command);
+            found
+        })
     };
-    let mut left = others();
+    let first = others();
     // Without a group, those whose parent has ended are nobody's that could be found.
-    let found = members.group.then(|| u32::try_from(left.len()).ok()).flatten();
+    let counted = first.as_ref().filter(|_| members.group);
+    let found = counted.and_then(|found| u32::try_from(found.len()).ok());
+    let mut left = first.unwrap_or_default();
     // The command's number is its own until it is reaped, and so is its group's: nobody else is hit.
     members.signal(Signal::SIGKILL);
     let over = Instant::now() + PATIENCE;
     while !left.is_empty() && Instant::now() < over {
         std::thread::sleep(AGAIN);
         members.signal(Signal::SIGKILL);
-        left = others();
+        left = others().unwrap_or_default();
     }
     if let Some(end) = reap(members.command) {
         Frame::Ended(end).tell(control);

@@ -135,6 +135,19 @@ fn children() -> Vec<String> {
 }
 
 #[test]
+fn a_pipe_that_a_careless_host_lets_through_ends_with_the_host() {
+    let world = World::new();
+    let (mut read, write) = std::io::pipe().unwrap();
+    nix::fcntl::fcntl(&write, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
+    let mut running = world.start(script("echo ready; sleep 1000")).unwrap();
+    assert_eq!(running.line(), "ready");
+    drop(write);
+    // Nobody of the run holds it, so there is an end to read, and the run still lives.
+    assert_eq!(std::io::Read::read(&mut read, &mut [0]).unwrap(), 0);
+    assert_eq!(running.launched.ended(), None);
+}
+
+#[test]
 fn a_killed_reaper_is_no_end_of_the_run_that_anybody_believes() {
     let world = World::new();
     let mut running = world.start(script("echo $PPID; read nothing <&1")).unwrap();

@@ -176,6 +176,17 @@ fn a_mode_that_confines_nothing_is_refused() {
 }
 
 #[test]
+fn a_run_that_insists_on_watched_calls_is_refused() {
+    let policy = policy(SandboxMode::ReadOnly, Path::new("/"), Vec::new(), &[]);
+    let mut command = command(StdioKind::Stream);
+    command.observe = Observe::IfFree;
+    assert!(plan(&proved(), &policy, &command).is_ok());
+    command.observe = Observe::Required;
+    let error = plan(&proved(), &policy, &command).unwrap_err();
+    assert!(matches!(error, PlanError::CannotWatch { .. }), "{error:?}");
+}
+
+#[test]
 fn a_path_that_no_rule_can_name_is_refused_with_its_field_its_value_and_a_way_out() {
     let world = tempfile::tempdir().unwrap();
     for name in [b"\xff".as_slice(), b"a\nb"] {

@@ -192,6 +192,23 @@ fn what_is_protected_does_not_change_and_no_directory_above_it_moves() {
 }
 
 #[test]
+fn the_program_itself_stays_what_and_where_it_is_inside_a_root_too() {
+    let program = "/Users/ann/work/target/debug/ringfence";
+    let profile = text(&workspace()).unwrap() + &keeping(Path::new(program)).unwrap();
+    for operation in WRITES.iter().chain(&["file-link"]) {
+        assert!(!file(&profile, operation, program), "{operation}");
+    }
+    for above in ["/Users/ann/work/target", "/Users/ann/work/target/debug"] {
+        assert!(!renames(&profile, above, "/private/tmp/away"), "{above}");
+        assert!(
+            file(&profile, "file-write-create", &format!("{above}/other")),
+            "{above}"
+        );
+    }
+    assert!(keeping(Path::new("/a\nb")).is_err());
+}
+
+#[test]
 fn the_ordinary_devices_are_written_and_keep_their_modes() {
     let profile = text(&Rules::default()).unwrap();
     for path in DEVICES.into_iter().chain(["/dev/ttys000", "/dev/ttys123"]) {
