@@ -30,6 +30,10 @@ bench ROUNDS="200":
 bench-output GIB="4":
     cargo bench --bench output -- {{GIB}}
 
+# Type-check what runs on macOS.
+darwin:
+    .ci/darwin
+
 # Licences and sources of the dependencies (needs cargo-deny).
 deny:
     cargo deny check

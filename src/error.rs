@@ -217,7 +217,11 @@ impl Error {
 }
 
 /// The longest string execve(2) takes: 32 pages, its NUL included.
+#[cfg(not(target_os = "macos"))]
 pub(crate) const MAX_STRING: usize = 128 * 1024 - 1;
+/// The longest string execve(2) takes: there is a limit (`ARG_MAX`) for all of them together.
+#[cfg(target_os = "macos")]
+pub(crate) const MAX_STRING: usize = 1024 * 1024 - 1;
 
 /// The document that is printed instead of a report when no command ran.
 #[derive(Clone, Debug, Serialize, Deserialize)]

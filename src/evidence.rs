@@ -5,24 +5,16 @@
 //! watches the command already, the kernel's log may prove a denial. The last resort is the
 //! command's own words.
 
-pub(crate) mod accelerator;
-mod bounds;
-mod caller;
 mod dialect;
-mod emulate;
-mod judgement;
-mod kernel_log;
-mod ledger;
-mod patch;
-mod permission;
-mod place;
-mod resolve;
-mod shortcut;
-mod supervisor;
-mod walk;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod unwatched;
 
-pub(crate) use kernel_log::KernelLog;
-pub(crate) use supervisor::Supervisor;
+#[cfg(target_os = "linux")]
+pub(crate) use linux::{KernelLog, Supervisor, accelerator};
+#[cfg(not(target_os = "linux"))]
+pub(crate) use unwatched::{KernelLog, Supervisor, accelerator};
 
 use std::path::Path;
 

@@ -186,16 +186,13 @@ impl Runner {
     /// the accelerator, which the next plan does without.
     fn disproved(&self, spec: &ExecSpec, error: &spawn::SpawnError) -> bool {
         match error {
-            spawn::SpawnError::Prepare(_) => self.selection.forget(spec.plan().backend),
             spawn::SpawnError::Launch(LaunchError::Failed(failure)) => match failure.stage {
                 Stage::Accelerator => true,
                 Stage::Exec | Stage::WorkingDirectory | Stage::Streams | Stage::Limits => false,
                 _ => self.selection.forget(spec.plan().backend),
             },
-            spawn::SpawnError::Launch(LaunchError::Outside { .. } | LaunchError::Vanished) => {
-                self.selection.forget(spec.plan().backend)
-            }
-            spawn::SpawnError::Launch(_) | spawn::SpawnError::Refused(_) => false,
+            spawn::SpawnError::Prepare(_) | spawn::SpawnError::Launch(_) => self.selection.forget(spec.plan().backend),
+            spawn::SpawnError::Refused(_) => false,
         }
     }
 }

@@ -18,7 +18,6 @@ mod cli;
 )]
 #[unsafe(no_mangle)]
 pub extern "C" fn main(_count: std::ffi::c_int, _arguments: *const *const std::ffi::c_char) -> std::ffi::c_int {
-    #[cfg(target_os = "linux")]
     ringfence_backend::descriptor::prepare_process();
     let words: Vec<_> = std::env::args_os().collect();
     if let Some(status) = ringfence::launcher(&words) {

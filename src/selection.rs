@@ -64,6 +64,27 @@ pub struct Considered {
     pub rendered: Vec<String>,
 }
 
+/// The same with the backend of the other system: its text is made here too, for whoever writes a policy for both.
+#[cfg(target_os = "linux")]
+fn with_the_other_system(
+    mut considered: Vec<Considered>,
+    policy: &SandboxExecutionPolicy,
+    command: &CommandSpec,
+) -> Vec<Considered> {
+    use ringfence_seatbelt::Seatbelt;
+    let plan = Seatbelt.plan(&HostSupport::default(), policy, command);
+    let reason = match Seatbelt.probe() {
+        Probe::Unusable { reason } => reason,
+        Probe::Usable(_) => return considered,
+    };
+    considered.push(Considered {
+        backend: BackendId::Seatbelt,
+        rendered: plan.map(|plan| Seatbelt.rendered(&plan)).unwrap_or_default(),
+        plan: Err(reason),
+    });
+    considered
+}
+
 impl Selection {
     /// The backends of this system, in the order in which they are asked.
     ///
@@ -72,11 +93,16 @@ impl Selection {
     /// the system's.
     #[must_use]
     pub fn of_this_system(state_dir: Option<PathBuf>, path: Option<OsString>) -> Self {
+        // No backend there looks for a program.
+        #[cfg(not(target_os = "linux"))]
+        drop(path);
         let backends: Vec<Box<dyn Backend>> = vec![
             #[cfg(target_os = "linux")]
             Box::new(ringfence_landlock::Landlock::default()),
             #[cfg(target_os = "linux")]
             Box::new(ringfence_bwrap::Bwrap::on(path)),
+            #[cfg(target_os = "macos")]
+            Box::new(ringfence_seatbelt::Seatbelt),
             Box::new(ringfence_none::NoBackend),
         ];
         Self::of(backends, state_dir)
@@ -164,7 +190,10 @@ impl Selection {
                 plan,
             }
         });
-        considered.collect()
+        let considered = considered.collect();
+        #[cfg(target_os = "linux")]
+        let considered = with_the_other_system(considered, policy, command);
+        considered
     }
 
     /// The state directory, if no run can write it.

@@ -9,9 +9,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, FcntlArg, OFlag, OpenHow, ResolveFlag, fcntl, openat2};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::stat::Mode;
 use ringfence::Error;
 use serde::Serialize;
 
@@ -124,12 +123,34 @@ impl Documents {
 }
 
 /// Makes or empties a file. No link is followed on the way: a command of an earlier run may have left it.
+#[cfg(target_os = "linux")]
 fn create(path: &Path) -> io::Result<File> {
+    use nix::fcntl::{AT_FDCWD, OpenHow, ResolveFlag, openat2};
+    use nix::sys::stat::Mode;
     let how = OpenHow::new()
         .flags(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_CLOEXEC)
         .mode(Mode::from_bits_truncate(0o666))
         .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     Ok(File::from(openat2(AT_FDCWD, path, how)?))
+}
+
+/// Makes or empties a file. No link is followed on the way but for those of the system itself: a command
+/// of an earlier run may have left it.
+#[cfg(not(target_os = "linux"))]
+fn create(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    const SYSTEMS: [&str; 3] = ["/tmp", "/var", "/etc"];
+    let linked = SYSTEMS.iter().any(|link| path.starts_with(link));
+    let plain = match path.strip_prefix("/") {
+        Ok(rest) if linked => Path::new("/private").join(rest),
+        _ => path.to_owned(),
+    };
+    File::options()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .custom_flags(nix::libc::O_NOFOLLOW_ANY)
+        .open(plain)
 }
 
 /// Whether a report's file still stands under its name.

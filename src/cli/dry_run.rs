@@ -12,7 +12,7 @@ use ringfence::{BackendId, Door, Effect, Enforcement, ExecSpec, Require, Sandbox
 use ringfence_backend::{LandlockRule, Observe, PlanStep};
 use serde::Serialize;
 
-use super::text::shown;
+use super::text::{shown, visible};
 
 /// The document of `--dry-run`.
 #[derive(Debug, Serialize)]
@@ -185,6 +185,10 @@ pub(crate) fn describe(step: &PlanStep) -> String {
             },
         ),
         PlanStep::SeccompInodeRequests => "refuse every request that changes inode flags".to_owned(),
+        PlanStep::SeatbeltProfile(text) => {
+            let lines: Vec<_> = text.lines().map(visible).collect();
+            format!("confine it by this profile of Seatbelt: {}", lines.join(" "))
+        }
         PlanStep::SeccompMetadata => "refuse every system call that changes metadata".to_owned(),
     }
 }

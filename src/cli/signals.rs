@@ -9,13 +9,19 @@
 //! * A signal that was ignored when Ringfence was started stays ignored, as under nohup(1).
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use nix::sys::signal::{SigSet, Signal, raise};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getpgrp, tcgetpgrp, tcsetpgrp};
 use ringfence::{Abort, Error};
 use ringfence_backend::descriptor;
+
+#[cfg(target_os = "linux")]
+#[path = "signals/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "signals/thread.rs"]
+mod system;
 
 const STOPPING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 
@@ -54,10 +60,10 @@ impl StopSignals {
         }
         let before = SigSet::thread_get_mask()?;
         stopping.thread_block()?;
-        let signals = SignalFd::with_flags(&stopping, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let signals = system::source(stopping)?;
         let device = if captured { None } else { terminal() };
         Ok(Self {
-            abort: Abort::of_signals(signals.as_fd().try_clone_to_owned()?, device.is_some()),
+            abort: Abort::of_signals(signals, device.is_some()),
             before,
             terminal: device.and_then(Terminal::of_this_group),
         })

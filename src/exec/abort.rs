@@ -5,14 +5,21 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use nix::libc::SI_KERNEL;
-use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::sys::signal::Signal;
 
-/// The size of a signalfd(2) record, and where its number and its code stand.
-const RECORD: usize = 128;
-const NUMBER: usize = 0;
-const CODE: usize = 8;
+#[cfg(target_os = "linux")]
+#[path = "abort/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "abort/portable.rs"]
+mod system;
+
+/// What other systems have, for the tests of it.
+#[cfg(all(test, target_os = "linux"))]
+#[path = "abort/portable.rs"]
+mod portable;
+
+use system::{Bell, SI_KERNEL};
 
 /// The caller's means of ending runs. The first request asks every process of a run to end, and gives
 /// them the grace period; the second one ends them at once.
@@ -20,7 +27,7 @@ const CODE: usize = 8;
 pub struct Abort {
     requests: AtomicU32,
     /// Who is to hear of each request.
-    listening: Mutex<Vec<Weak<EventFd>>>,
+    listening: Mutex<Vec<Weak<Bell>>>,
     signals: Option<Signals>,
 }
 
@@ -63,8 +70,7 @@ impl Abort {
     pub fn trigger(&self) {
         self.requests.fetch_add(1, Ordering::SeqCst);
         for listener in self.listeners().iter().filter_map(Weak::upgrade) {
-            // A counter that is full has been triggered before.
-            let _ = listener.write(1);
+            listener.ring();
         }
     }
 
@@ -89,14 +95,13 @@ impl Abort {
         let by = if let Some(signals) = &self.signals {
             By::Signals(signals)
         } else {
-            let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
-            let event = Arc::new(EventFd::from_value_and_flags(0, flags)?);
+            let event = Arc::new(Bell::new()?);
             let mut listening = self.listeners();
             listening.retain(|listener| listener.strong_count() > 0);
             listening.push(Arc::downgrade(&event));
             // One that came before this was listening is heard of at once.
             if self.requests() > 0 {
-                event.write(1)?;
+                event.ring();
             }
             By::Event(event)
         };
@@ -107,7 +112,7 @@ impl Abort {
         })
     }
 
-    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<Weak<EventFd>>> {
+    fn listeners(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Bell>>> {
         self.listening.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -123,7 +128,7 @@ pub(super) struct Requests<'a> {
 /// By what a run hears of requests.
 #[derive(Debug)]
 enum By<'a> {
-    Event(Arc<EventFd>),
+    Event(Arc<Bell>),
     Signals(&'a Signals),
 }
 
@@ -140,7 +145,7 @@ impl Requests<'_> {
     pub(super) fn since(&mut self) -> u32 {
         if let By::Event(event) = &self.by {
             // Read before the count: what comes in between is heard of again, and counts for nothing.
-            let _ = event.read();
+            event.hush();
         }
         let all = self.abort.requests();
         let new = all.saturating_sub(self.seen);
@@ -161,10 +166,7 @@ impl Signals {
     /// Reads the signals that have come, and counts the requests among them.
     fn take(&self) -> u32 {
         let mut count = 0;
-        let mut record = [0; RECORD];
-        while nix::unistd::read(&self.fd, &mut record) == Ok(RECORD) {
-            let word = |at: usize| record[at..].first_chunk().map_or(0, |bytes| i32::from_ne_bytes(*bytes));
-            let (number, code) = (word(NUMBER), word(CODE));
+        while let Some((number, code)) = system::signal(&self.fd) {
             if is_request(number, code, self.shares_terminal) {
                 count += 1;
                 let _ = self
@@ -187,6 +189,38 @@ mod tests {
     use super::*;
     use nix::sys::signal::{SigSet, raise};
     use nix::sys::signalfd::{SfdFlags, SignalFd};
+
+    #[test]
+    fn a_bell_of_a_pipe_is_readable_from_the_first_ring_until_it_is_hushed() {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        let bell = portable::Bell::new().unwrap();
+        let rings = || poll(&mut [PollFd::new(bell.as_fd(), PollFlags::POLLIN)], PollTimeout::ZERO).unwrap() == 1;
+        assert!(!rings());
+        // More often than the pipe has room for.
+        for _ in 0..100_000 {
+            bell.ring();
+        }
+        assert!(rings());
+        bell.hush();
+        assert!(!rings());
+    }
+
+    #[test]
+    fn signals_in_a_pipe_are_taken_one_by_one_and_count_as_keys() {
+        let (read, write) = std::io::pipe().unwrap();
+        nix::fcntl::fcntl(&read, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK)).unwrap();
+        let read = OwnedFd::from(read);
+        assert_eq!(portable::signal(&read), None);
+        nix::unistd::write(&write, &[2, 15]).unwrap();
+        let taken = [
+            portable::signal(&read),
+            portable::signal(&read),
+            portable::signal(&read),
+        ];
+        let key = portable::SI_KERNEL;
+        assert_eq!(taken, [Some((2, key)), Some((15, key)), None]);
+        assert_eq!(key, SI_KERNEL, "what is_request knows a key by");
+    }
 
     #[test]
     fn a_key_pressed_at_a_shared_terminal_is_the_commands_affair() {

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 /// To be called first of all in `main`, before any thread is started, with the program's words.
 ///
-/// A backend that has another program make the boundary (`bwrap`) starts this program once more inside it,
+/// A backend that has another program make the boundary (`bwrap`, `seatbelt`) starts this program once more inside it,
 /// to complete the boundary and to start the command from there. In that case the run takes place in
 /// here, and the result is the status to exit with. Otherwise it is `None`: the program goes on as itself,
 /// and such backends can be used from then on.
@@ -17,7 +17,9 @@ pub fn launcher(words: &[OsString]) -> Option<u8> {
         }
         ringfence_backend::serve_as_launcher();
     }
-    #[cfg(not(target_os = "linux"))]
-    let _ = words;
+    #[cfg(target_os = "macos")]
+    if let Some(status) = ringfence_backend::darwin::enter(words) {
+        return Some(status);
+    }
     None
 }

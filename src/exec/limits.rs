@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use nix::sys::resource::{Resource as Kernel, getrlimit};
-use ringfence_backend::ChildLimit;
+use nix::libc;
+use ringfence_backend::{ChildLimit, current_limit};
 
 use crate::error::Error;
 
@@ -48,14 +48,16 @@ impl Resource {
         }
     }
 
-    const fn kernel(self) -> Kernel {
+    /// Its number, whose type differs from one C library to the next.
+    #[allow(clippy::cast_possible_wrap, clippy::unnecessary_cast, reason = "they are small")]
+    const fn kernel(self) -> i32 {
         match self {
-            Self::As => Kernel::RLIMIT_AS,
-            Self::Core => Kernel::RLIMIT_CORE,
-            Self::Cpu => Kernel::RLIMIT_CPU,
-            Self::Fsize => Kernel::RLIMIT_FSIZE,
-            Self::Nofile => Kernel::RLIMIT_NOFILE,
-            Self::Nproc => Kernel::RLIMIT_NPROC,
+            Self::As => libc::RLIMIT_AS as i32,
+            Self::Core => libc::RLIMIT_CORE as i32,
+            Self::Cpu => libc::RLIMIT_CPU as i32,
+            Self::Fsize => libc::RLIMIT_FSIZE as i32,
+            Self::Nofile => libc::RLIMIT_NOFILE as i32,
+            Self::Nproc => libc::RLIMIT_NPROC as i32,
         }
     }
 }
@@ -70,16 +72,16 @@ pub(super) fn resolve(asked: &BTreeMap<Resource, u64>) -> Result<Vec<ChildLimit>
         if asked.is_none() && resource != Resource::Core {
             continue;
         }
-        let (_, hard) = getrlimit(resource.kernel()).map_err(|errno| Error::Host {
+        let (_, hard) = current_limit(resource.kernel()).map_err(|source| Error::Host {
             doing: "could not read the limits of this process",
-            source: errno.into(),
+            source,
         })?;
         let soft = asked.unwrap_or(0);
         if soft > hard {
             return Err(above(resource, soft, hard));
         }
         limits.push(ChildLimit {
-            resource: resource.kernel() as i32,
+            resource: resource.kernel(),
             soft,
             hard: match (asked, resource) {
                 // Nobody asked for it to be final: a command that wants a core dump can have one.
@@ -111,6 +113,7 @@ fn above(resource: Resource, value: u64, hard: u64) -> Error {
 mod tests {
     use std::ffi::OsString;
 
+    use nix::sys::resource::{Resource as Kernel, getrlimit};
     use ringfence_backend::status::Stage;
     use ringfence_backend::{
         Backend, BackendId, ChildStdio, ExecImage, Launch, LaunchError, LaunchPlan, PinnedPath, Session, launch,

@@ -1,7 +1,7 @@
 //! Shell texts that are too long for an argument of execve(2), which takes 128 KiB.
 //!
-//! `bash -c TEXT` with such a text becomes `bash -c LOADER`, and the text waits in a sealed memfd,
-//! which nobody can change any more. For the text this is the same: `$0`, the arguments, standard
+//! `bash -c TEXT` with such a text becomes `bash -c LOADER`, and the text waits in a sealed memfd
+//! (in a pipe where there is none), which nobody can change any more. For the text this is the same: `$0`, the arguments, standard
 //! input, `$BASH_EXECUTION_STRING`, signals and the exit status are those of `bash -c TEXT`. (But for a
 //! backslash as the very last byte: bash drops it with `-c` and takes it for itself here.)
 //!
@@ -11,19 +11,24 @@
 //! the text, so nothing that the text starts ever has it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-use nix::sys::memfd::{MFdFlags, memfd_create};
-
 use super::request::MAX_COMMAND;
 use crate::error::Error;
 use crate::facts::LongCommand;
+
+/// What other systems have, for the tests of it.
+#[cfg(all(test, target_os = "linux"))]
+#[path = "long/pipe.rs"]
+mod pipe;
+#[cfg(target_os = "linux")]
+#[path = "long/memfd.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "long/pipe.rs"]
+mod system;
 
 /// The longest text that is handed over as an argument, in bytes.
 const LONGEST_ARGUMENT: usize = 120 * 1024;
@@ -60,7 +65,7 @@ pub(super) fn carry(argv: &[OsString]) -> Result<Option<Carried>, Error> {
             "pass long data in a file or on standard input",
         ));
     }
-    let fd = sealed(text.as_bytes()).map_err(|source| Error::Host {
+    let fd = system::aside(text.as_bytes()).map_err(|source| Error::Host {
         doing: "could not put a long shell text aside",
         source,
     })?;
@@ -110,29 +115,25 @@ fn loader(fd: i32) -> String {
     )
 }
 
-fn sealed(text: &[u8]) -> io::Result<OwnedFd> {
-    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
-    // A clone is never one of the first three, in whose place the command's own streams come: a host
-    // may have closed its own.
-    let fd = memfd_create(c"command", flags)?.try_clone()?;
-    let mut file = File::from(fd);
-    file.write_all(text)?;
-    file.write_all(&[0])?;
-    let seals = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE;
-    fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
-    // The offset is shared with the command.
-    io::Seek::rewind(&mut file)?;
-    if file.metadata()?.len() != text.len() as u64 + 1 {
-        return Err(Errno::EIO.into());
-    }
-    Ok(file.into())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::FileExt;
 
     use super::*;
+
+    #[test]
+    fn a_text_in_a_pipe_is_read_whole_whatever_its_length() {
+        for length in [0, 1, 4096, 1 << 20] {
+            let text = vec![b'x'; length];
+            let mut file = File::from(pipe::aside(&text).unwrap());
+            let mut there = Vec::new();
+            std::io::Read::read_to_end(&mut file, &mut there).unwrap();
+            assert_eq!(there, [text.as_slice(), &[0]].concat());
+        }
+        // Nobody reads: the thread that writes ends.
+        drop(pipe::aside(&vec![b'x'; 1 << 20]).unwrap());
+    }
 
     fn argv(words: &[&str]) -> Vec<OsString> {
         words.iter().map(OsString::from).collect()

@@ -80,7 +80,8 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
     let merged = spec.capture().merges();
     for (number, (source, _)) in spec.streams().iter().enumerate() {
         if matches!(source, Source::Pipe) && !(merged && number == 2) {
-            let (read, write) = nix::unistd::pipe2(OFlag::O_CLOEXEC).map_err(io::Error::from)?;
+            let (read, write) = io::pipe()?;
+            let (read, write) = (OwnedFd::from(read), OwnedFd::from(write));
             let (mine, command) = if number == 0 { (write, read) } else { (read, write) };
             // Only our end is non-blocking: the command's may be shared with its children.
             fcntl(&mine, FcntlArg::F_SETFL(OFlag::O_NONBLOCK)).map_err(io::Error::from)?;

@@ -13,6 +13,13 @@ use ringfence_backend::StdioKind;
 
 use super::request::{Capture, Input};
 
+#[cfg(target_os = "linux")]
+#[path = "stdio/linux.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "stdio/macos.rs"]
+mod system;
+
 /// Where nothing comes from and everything may go.
 const NULL: &str = "/dev/null";
 
@@ -83,17 +90,10 @@ fn callers(fd: BorrowedFd<'_>) -> io::Result<Stream> {
         SFlag::S_IFDIR => return Err(Errno::EISDIR.into()),
         // The content is meant to be read or written; the metadata is open through the descriptor.
         SFlag::S_IFREG | SFlag::S_IFBLK => StdioKind::Handed,
-        SFlag::S_IFIFO if !is_anonymous(fd) => StdioKind::Handed,
+        SFlag::S_IFIFO if !system::is_anonymous(fd) => StdioKind::Handed,
         _ => StdioKind::Stream,
     };
     Ok((Source::Callers, kind))
-}
-
-/// Whether a pipe has no name in any directory.
-fn is_anonymous(fd: BorrowedFd<'_>) -> bool {
-    use std::os::fd::AsRawFd;
-    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    nix::fcntl::readlink(link.as_str()).is_ok_and(|text| text.as_bytes().starts_with(b"pipe:"))
 }
 
 fn kind_of(about: &FileStat) -> SFlag {
@@ -102,24 +102,27 @@ fn kind_of(about: &FileStat) -> SFlag {
 
 /// The name under which a device's descriptor can be opened again, if it has one here.
 fn name_of(fd: BorrowedFd<'_>, about: &FileStat) -> Option<PathBuf> {
-    use std::os::fd::AsRawFd;
     let null = stat(NULL).is_ok_and(|null| null.st_rdev == about.st_rdev);
     if null {
         return Some(PathBuf::from(NULL));
     }
-    let link = format!("/proc/self/fd/{}", fd.as_raw_fd());
-    let path = PathBuf::from(nix::fcntl::readlink(link.as_str()).ok()?);
+    let path = system::name(fd)?;
     let there = stat(&path).ok()?;
     (kind_of(&there) == SFlag::S_IFCHR && there.st_rdev == about.st_rdev).then_some(path)
 }
 
+#[allow(
+    clippy::unnecessary_cast,
+    clippy::cast_sign_loss,
+    reason = "the type of st_rdev differs between systems, and only sameness matters"
+)]
 fn device(path: PathBuf, flags: OFlag, about: &FileStat) -> io::Result<Stream> {
     let name = CString::new(path.as_os_str().as_bytes())?;
     Ok((
         Source::Device(Device {
             path: name,
             flags,
-            rdev: about.st_rdev,
+            rdev: about.st_rdev as u64,
         }),
         StdioKind::Device(path),
     ))

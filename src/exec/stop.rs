@@ -32,7 +32,7 @@ impl Stop {
     /// Asks every process of the run to end. A stopped one is continued so that it can.
     pub(super) fn begin(cause: Cause, grace: Duration, process: &Launched) -> Self {
         process.spare();
-        tree::signal(process.reaper(), &[Signal::SIGTERM, Signal::SIGCONT]);
+        tree::signal(process, &[Signal::SIGTERM, Signal::SIGCONT]);
         Self {
             cause,
             kill_at: Instant::now() + grace,

@@ -1,6 +1,5 @@
 //! One turn of waiting for a run: what has happened, in one poll(2), and what is done about it.
 
-use std::fs::read_to_string;
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -33,19 +32,15 @@ pub struct Stopped<'a>(pub(super) &'a Launched);
 
 impl Stopped<'_> {
     /// Whether the command still stands. Somebody may have continued it along with its whole group since,
-    /// this process included (proc_pid_stat(5), the state after the name in parentheses).
+    /// this process included.
     #[must_use]
     pub fn is_still_so(self) -> bool {
-        let stat = self
-            .0
-            .command
-            .and_then(|pid| read_to_string(format!("/proc/{pid}/stat")).ok());
-        stat.is_some_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+        tree::is_stopped(self.0)
     }
 
     /// Continues every process of the run.
     pub fn resume(self) {
-        tree::signal(self.0.reaper(), &[Signal::SIGCONT]);
+        tree::signal(self.0, &[Signal::SIGCONT]);
     }
 }
 

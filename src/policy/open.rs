@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::sys::stat::{SFlag, fstat};
-use ringfence_backend::{HOST_TEMP, PinnedPath, Protected, WorkspaceRoot};
+use ringfence_backend::{HOST_TEMP, PinnedPath, Protected, WorkspaceRoot, user_temp};
 
 use super::{Field, PolicyError};
 
@@ -115,7 +115,8 @@ fn stays_in(workspace: &Path, named: &Path, found: PinnedPath, field: Field) -> 
     Ok(found)
 }
 
-/// The host's temp area: those of `/tmp`, `/var/tmp`, `/dev/shm` and `$TMPDIR` that the caller can reach.
+/// The host's temp area: those of `/tmp`, `/var/tmp`, `/dev/shm` (on macOS the user's own directory) and
+/// `$TMPDIR` that the caller can reach.
 ///
 /// They are an area and not grants, so one that does not exist, or that the caller may not reach
 /// anyhow, is left out. So is a relative `$TMPDIR`: it means another directory in each directory.
@@ -126,7 +127,9 @@ fn stays_in(workspace: &Path, named: &Path, found: PinnedPath, field: Field) -> 
 pub fn host_temp(tmpdir: Option<&Path>, root: &Path) -> Result<Vec<PinnedPath>, PolicyError> {
     let named = tmpdir.filter(|path| path.is_absolute());
     let mut area = Vec::new();
-    for path in HOST_TEMP.into_iter().map(Path::new).chain(named) {
+    let own = user_temp();
+    let known = HOST_TEMP.into_iter().map(Path::new).chain(own.as_deref());
+    for path in known.chain(named) {
         match WorkspaceRoot::open(path) {
             Ok(directory) => area.push(stays_in(root, path, directory.pinned().clone(), Field::TempDirectory)?),
             Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}

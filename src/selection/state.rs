@@ -5,18 +5,21 @@
 //! through a link, and not where others may write.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, fstat, mkdirat};
-use ringfence_backend::{HOST_TEMP, SandboxExecutionPolicy, SandboxMode};
+use ringfence_backend::{HOST_TEMP, PinnedPath, SandboxExecutionPolicy, SandboxMode, user_temp};
 
 /// A state directory that no run can write, held open.
 #[derive(Debug)]
 pub(crate) struct StateDir {
     fd: OwnedFd,
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "the accelerator asks for it"))]
     path: PathBuf,
 }
 
@@ -27,7 +30,9 @@ impl StateDir {
     /// Why it is not used, in a sentence.
     pub(crate) fn open(path: &Path, policy: Option<&SandboxExecutionPolicy>) -> Result<Self, String> {
         let reach = |what: &str| format!("the state directory {} {what}", path.display());
-        if HOST_TEMP.iter().any(|temp| path.starts_with(temp)) {
+        let own_temp =
+            user_temp().is_some_and(|temp| PinnedPath::open(&temp).is_ok_and(|it| path.starts_with(it.path())));
+        if own_temp || HOST_TEMP.iter().any(|temp| path.starts_with(temp)) {
             return Err(reach("lies in a temp area, where runs can write"));
         }
         let within = |root: &Path| path.starts_with(root);
@@ -51,7 +56,10 @@ impl StateDir {
             path: path.to_owned(),
         })
     }
+}
 
+#[cfg(target_os = "linux")]
+impl StateDir {
     /// Its path, of which every part was seen to be a directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
@@ -69,9 +77,15 @@ impl AsFd for StateDir {
     }
 }
 
+/// How a directory is held that is only a place for names.
+#[cfg(target_os = "linux")]
+const HOLD: OFlag = OFlag::O_PATH;
+#[cfg(not(target_os = "linux"))]
+const HOLD: OFlag = OFlag::O_RDONLY;
+
 /// Opens a directory one name at a time, following no link, and makes what is missing.
 fn descend(path: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let flags = HOLD | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut at = nix::fcntl::open("/", flags, Mode::empty())?;
     for part in path.components() {
         let name: &OsStr = match part {

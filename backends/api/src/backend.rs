@@ -142,6 +142,26 @@ pub enum PlanError {
         /// The mode.
         mode: crate::SandboxMode,
     },
+    /// The run asks for denials that are seen in the calls themselves, and nobody can watch those here.
+    #[error("the backend `{backend}` cannot watch calls, and the run asks for nothing less; ask for evidence `auto`")]
+    CannotWatch {
+        /// The backend.
+        backend: BackendId,
+    },
+    /// A path that the backend's rules cannot name. No rule is ever left out instead.
+    #[error(
+        "the backend `{backend}` cannot name the {field} {path:?}: {reason}; rename it, or take it out of the policy"
+    )]
+    Unnameable {
+        /// The backend.
+        backend: BackendId,
+        /// What the path is in the policy, in words.
+        field: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// Why, in words.
+        reason: &'static str,
+    },
 }
 
 /// What a plan named could not be opened or built.
@@ -202,17 +222,16 @@ pub trait Backend: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// [`PrepareError`] when something named is not there; nothing is left out in silence.
-    #[cfg(target_os = "linux")]
     fn prepare(&self, plan: &LaunchPlan) -> Result<Prepared, PrepareError>;
 }
 
 /// A prepared way into a boundary.
-#[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub enum Prepared {
     /// The run makes its boundary by itself.
     Direct(Box<dyn Boundary>),
     /// Another program makes a part of it, and starts the launcher inside.
+    #[cfg(target_os = "linux")]
     Through(Through),
 }
 
@@ -256,4 +275,11 @@ pub trait Boundary: fmt::Debug + Send + Sync {
     /// # Errors
     /// The stage and errno at which it stopped; the command then never runs.
     fn confine(&self) -> Result<Option<RawFd>, Failure>;
+}
+
+/// A prepared boundary: what is executed in place of the command, so that it confines itself.
+#[cfg(not(target_os = "linux"))]
+pub trait Boundary: fmt::Debug + Send + Sync {
+    /// The profile that holds for the command; nothing when nothing is confined.
+    fn profile(&self) -> Option<&str>;
 }

@@ -133,6 +133,8 @@ pub enum Door {
     Signals,
     /// Seeing the processes outside the run.
     ProcessVisibility,
+    /// Services of macOS that are reached by Mach messages and act for whoever asks them.
+    MachServices,
 }
 
 impl Door {
@@ -144,6 +146,7 @@ impl Door {
             Self::UnixSockets => "unix-sockets",
             Self::Signals => "signals",
             Self::ProcessVisibility => "process-visibility",
+            Self::MachServices => "mach-services",
         }
     }
 }
@@ -158,6 +161,13 @@ pub enum Containment {
     /// A child subreaper, to which every process of the run comes whose parent has ended.
     #[serde(rename = "subreaper")]
     Subreaper,
+    /// A session or process group of the run's own. Who makes another for itself, and loses its parent,
+    /// is lost.
+    #[serde(rename = "process-group")]
+    ProcessGroup,
+    /// The table of processes, from the command down. Who loses its parent is lost.
+    #[serde(rename = "descendants")]
+    Descendants,
 }
 
 #[cfg(test)]

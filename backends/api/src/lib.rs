@@ -15,9 +15,14 @@ mod channel;
 #[cfg(target_os = "linux")]
 mod child;
 mod coverage;
+#[cfg(any(target_os = "macos", feature = "stand-in"))]
+pub mod darwin;
 #[cfg(target_os = "linux")]
 pub mod descriptor;
-#[cfg(target_os = "linux")]
+#[cfg(not(target_os = "linux"))]
+#[path = "darwin/descriptor.rs"]
+pub mod descriptor;
+mod host_temp;
 mod image;
 #[cfg(target_os = "linux")]
 pub mod keyring;
@@ -27,7 +32,6 @@ mod launch;
 mod launcher;
 #[cfg(target_os = "linux")]
 mod left;
-#[cfg(target_os = "linux")]
 mod limit;
 #[cfg(target_os = "linux")]
 mod listener;
@@ -50,32 +54,35 @@ mod shared;
 #[cfg(target_os = "linux")]
 mod stack;
 pub mod status;
-#[cfg(target_os = "linux")]
 mod task;
 #[cfg(target_os = "linux")]
 mod through;
 
-pub use backend::{Backend, BackendId, HostSupport, Missing, PlanError, PrepareError, Probe, UnknownBackend};
 #[cfg(target_os = "linux")]
-pub use backend::{Boundary, Prepared, Through};
+pub use backend::Through;
+pub use backend::{
+    Backend, BackendId, Boundary, HostSupport, Missing, PlanError, PrepareError, Prepared, Probe, UnknownBackend,
+};
 pub use coverage::{Containment, Coverage, Door, Effect, Enforcement};
-#[cfg(target_os = "linux")]
+#[cfg(target_os = "macos")]
+pub use darwin::{LaunchError, Launched, Listener, launch};
+pub use host_temp::{HOST_TEMP, user_temp};
 pub use image::{ExecImage, ImageError};
 #[cfg(target_os = "linux")]
 pub use launch::{LaunchError, Tried, attempt, launch};
 #[cfg(target_os = "linux")]
 pub use launcher::{LAUNCHER, Launcher, is_launcher, serve_as_launcher, serves_as_launcher};
-#[cfg(target_os = "linux")]
-pub use limit::ChildLimit;
+pub use limit::{ChildLimit, current_limit};
 #[cfg(target_os = "linux")]
 pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};
 pub use pinned::{FileId, PinnedPath, WorkspaceRoot};
 pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, StdioKind};
-pub use policy::{HOST_TEMP, PolicyParts, PolicyShape, Protected, Require, SandboxExecutionPolicy, Temp};
+pub use policy::{PolicyParts, PolicyShape, Protected, Require, SandboxExecutionPolicy, Temp};
 #[cfg(target_os = "linux")]
 pub use running::Launched;
 #[cfg(target_os = "linux")]
-pub use task::{Attempt, ChildStdio, Launch, Session};
+pub use task::Attempt;
+pub use task::{ChildStdio, Launch, Session};
 #[cfg(target_os = "linux")]
 pub use through::attempt_through;

@@ -1,12 +1,12 @@
 //! Resource limits of the command, set by the child on itself.
 #![allow(unsafe_code)]
 
-use std::ffi::c_int;
-use std::ptr;
-
 use serde::{Deserialize, Serialize};
 
+#[cfg(target_os = "linux")]
 use crate::status::{Failure, Stage};
+use std::ffi::c_int;
+use std::io;
 
 /// One limit, as prlimit(2) takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,25 @@ pub struct ChildLimit {
     pub hard: u64,
 }
 
+/// The limit in force, and how far it may be raised, of this process.
+///
+/// # Errors
+/// The operating system's, for a number that is no resource.
+pub fn current_limit(resource: c_int) -> io::Result<(u64, u64)> {
+    // The type of the resource differs from one C library to the next.
+    #[allow(clippy::cast_sign_loss, reason = "resources have small numbers")]
+    let resource = resource as _;
+    // SAFETY: fills a zeroed structure of its own type.
+    unsafe {
+        let mut now: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(resource, &raw mut now) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok((now.rlim_cur, now.rlim_max))
+    }
+}
+
+#[cfg(target_os = "linux")]
 /// Sets the calling process's limits. Takes raw steps only, for the child.
 pub(crate) fn set(limits: &[ChildLimit]) -> Result<(), Failure> {
     for limit in limits {
@@ -26,7 +45,7 @@ pub(crate) fn set(limits: &[ChildLimit]) -> Result<(), Failure> {
             rlim_cur: limit.soft,
             rlim_max: limit.hard,
         };
-        let old = ptr::null_mut::<libc::rlimit64>();
+        let old = std::ptr::null_mut::<libc::rlimit64>();
         // SAFETY: reads one structure of this stack, and writes nothing back. The raw call, because
         // the C library's type of the resource differs from one library to the next.
         let set = unsafe { libc::syscall(libc::SYS_prlimit64, 0, limit.resource, &raw const new, old) };

@@ -23,7 +23,8 @@ impl FileId {
     #[must_use]
     #[allow(
         clippy::unnecessary_cast,
-        reason = "the types of st_dev and st_ino differ between systems"
+        clippy::cast_sign_loss,
+        reason = "the types of st_dev and st_ino differ between systems, and only sameness matters"
     )]
     pub const fn of(stat: &FileStat) -> Self {
         Self {
@@ -124,15 +125,15 @@ fn settle(path: &Path) -> io::Result<(PathBuf, OwnedFd)> {
     Err(Errno::ELOOP.into())
 }
 
-#[cfg(not(target_os = "linux"))]
-#[allow(
-    clippy::disallowed_methods,
-    reason = "this is the one room where paths are canonicalised"
-)]
+/// A path in its canonical form, and what it names. The kernel tells the name of what was opened: with
+/// the letters that stand on the disk, and without links of any kind, firmlinks included.
+#[cfg(target_os = "macos")]
 fn settle(path: &Path) -> io::Result<(PathBuf, OwnedFd)> {
-    let real = std::fs::canonicalize(path)?;
-    let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-    let fd = nix::fcntl::open(&real, flags, nix::sys::stat::Mode::empty())?;
+    use nix::fcntl::{FcntlArg, fcntl};
+    let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let fd = nix::fcntl::open(path, flags, nix::sys::stat::Mode::empty())?;
+    let mut real = PathBuf::new();
+    fcntl(&fd, FcntlArg::F_GETPATH(&mut real))?;
     Ok((real, fd))
 }
 

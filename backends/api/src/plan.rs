@@ -150,6 +150,9 @@ pub enum PlanStep {
     SeccompMetadata,
     /// `EROFS` for the ioctl(2) requests that change inodes.
     SeccompInodeRequests,
+    /// The text of a profile, in the language of sandbox-exec(1), that holds for the command and for
+    /// everybody it starts.
+    SeatbeltProfile(String),
 }
 
 /// What a backend will do for one policy and one command.

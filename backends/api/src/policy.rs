@@ -7,10 +7,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Door, PinnedPath, SandboxMode, WorkspaceRoot};
 
-/// Where a host keeps temporary files, besides `$TMPDIR`. Every run in `workspace-write` may write there
-/// unless it is told otherwise.
-pub const HOST_TEMP: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
-
 /// Which temporary directories a run has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -19,7 +15,7 @@ pub enum Temp {
     None,
     /// A 0700 directory of the run's own, removed afterwards.
     Private,
-    /// The host's: `/tmp`, `/var/tmp`, `$TMPDIR` and `/dev/shm`.
+    /// The host's: `/tmp`, `/var/tmp`, `$TMPDIR` and `/dev/shm`; on macOS the user's own instead of the last.
     Host,
 }
 

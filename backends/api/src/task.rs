@@ -5,6 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use nix::fcntl::OFlag;
 
+#[cfg(target_os = "linux")]
 use crate::image::ExecImage;
 use crate::{ChildLimit, FileId};
 
@@ -50,6 +51,7 @@ pub struct Launch<'a> {
     pub limits: &'a [ChildLimit],
 }
 
+#[cfg(target_os = "linux")]
 /// Numbered attempts to break a boundary, made by a child inside it.
 ///
 /// The same rules hold as for [`Boundary`](crate::Boundary): raw calls on prepared data.
@@ -58,6 +60,7 @@ pub trait Attempt {
     fn attempt(&self, number: u8) -> Option<i32>;
 }
 
+#[cfg(target_os = "linux")]
 /// What the child does once it is confined.
 #[derive(Clone, Copy)]
 pub(crate) enum Task<'a> {

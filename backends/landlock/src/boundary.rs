@@ -100,7 +100,7 @@ impl LandlockBoundary {
                     });
                 }
                 // Another backend's.
-                PlanStep::Bubblewrap { .. } | PlanStep::ShownDevice { .. } => {
+                PlanStep::Bubblewrap { .. } | PlanStep::ShownDevice { .. } | PlanStep::SeatbeltProfile(_) => {
                     return Err(PrepareError {
                         what: "a step of another backend".to_owned(),
                         source: std::io::ErrorKind::Unsupported.into(),

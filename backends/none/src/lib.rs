@@ -3,14 +3,12 @@
 //! The smallest backend, and so the example of one.
 #![forbid(unsafe_code)]
 
-#[cfg(target_os = "linux")]
-use std::os::fd::RawFd;
-
 use ringfence_backend::{
-    Backend, BackendId, CommandSpec, Door, HostSupport, LaunchPlan, PlanError, Probe, SandboxExecutionPolicy,
+    Backend, BackendId, Boundary, CommandSpec, Door, HostSupport, LaunchPlan, PlanError, PrepareError, Prepared, Probe,
+    SandboxExecutionPolicy,
 };
 #[cfg(target_os = "linux")]
-use ringfence_backend::{Boundary, PrepareError, Prepared, status::Failure};
+use {ringfence_backend::status::Failure, std::os::fd::RawFd};
 
 /// The backend `none`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,13 +44,11 @@ impl Backend for NoBackend {
         })
     }
 
-    #[cfg(target_os = "linux")]
     fn prepare(&self, _plan: &LaunchPlan) -> Result<Prepared, PrepareError> {
         Ok(Prepared::Direct(Box::new(NoBoundary)))
     }
 }
 
-#[cfg(target_os = "linux")]
 #[derive(Debug)]
 struct NoBoundary;
 
@@ -68,5 +64,12 @@ impl Boundary for NoBoundary {
 
     fn confine(&self) -> Result<Option<RawFd>, Failure> {
         Ok(None)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Boundary for NoBoundary {
+    fn profile(&self) -> Option<&str> {
+        None
     }
 }

@@ -5,6 +5,7 @@ use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
 
 use super::address::Address;
@@ -27,7 +28,10 @@ pub(super) enum Reach {
 pub(super) fn of(address: &Address) -> Reach {
     let within = match address {
         Address::Path(path) => UnixAddr::new(path).is_ok_and(|it| takes(&it)),
+        #[cfg(target_os = "linux")]
         Address::Abstract(name) => UnixAddr::new_abstract(name).is_ok_and(|it| takes(&it)),
+        #[cfg(not(target_os = "linux"))]
+        Address::Abstract(_) => false,
         Address::Tcp(address) => TcpStream::connect_timeout(address, PATIENCE).is_ok(),
         Address::Named(_) => return Reach::NotTried("the machine's name would have to be looked up"),
     };
@@ -35,10 +39,14 @@ pub(super) fn of(address: &Address) -> Reach {
 }
 
 fn takes(address: &UnixAddr) -> bool {
-    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-    let Ok(ours) = socket(AddressFamily::Unix, SockType::Stream, flags, None) else {
+    let Ok(ours) = socket(AddressFamily::Unix, SockType::Stream, SockFlag::empty(), None) else {
         return false;
     };
+    let closes = fcntl(&ours, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
+    let waits_not = fcntl(&ours, FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
+    if closes.is_err() || waits_not.is_err() {
+        return false;
+    }
     // unix(7): a connection stands at once, or the listener's queue is full, and that is known
     // only after the right to connect was found.
     matches!(connect(ours.as_raw_fd(), address), Ok(()) | Err(Errno::EAGAIN))

@@ -1,7 +1,14 @@
 //! A walk through a tree that counts the names of each file.
 //!
-//! Every directory is opened beneath the root in one step that follows no link and crosses no
-//! mount (openat2(2)), so nothing that changes meanwhile leads out.
+//! Every directory is opened beneath the root so that no link is followed and no mount crossed: nothing
+//! that changes meanwhile leads out.
+
+#[cfg(target_os = "linux")]
+#[path = "walk/linux.rs"]
+mod beneath;
+#[cfg(not(target_os = "linux"))]
+#[path = "walk/portable.rs"]
+mod beneath;
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::fcntl::OFlag;
 use nix::sys::stat::{FileStat, SFlag, fstat, fstatat};
 use ringfence::WorkspaceRoot;
 use ringfence_backend::FileId;
@@ -152,7 +159,7 @@ impl Walker<'_> {
 
     /// Looks at a name that may be that of a file.
     fn look(&mut self, directory: &Path, name: &OsStr, fd: &OwnedFd) {
-        let stat = match fstatat(fd, name, AtFlags::AT_SYMLINK_NOFOLLOW | AtFlags::AT_NO_AUTOMOUNT) {
+        let stat = match fstatat(fd, name, beneath::AS_IT_IS) {
             Ok(stat) => stat,
             Err(errno) => return self.leave(&directory.join(name), errno),
         };
@@ -165,7 +172,7 @@ impl Walker<'_> {
 
     /// Counts a name of a file that has several. A file that is mounted here has its name elsewhere.
     fn count(&mut self, path: PathBuf) {
-        let stat = match self.open(&path, OFlag::O_PATH).and_then(fstat) {
+        let stat = match self.open(&path, beneath::LOOKED_AT).and_then(fstat) {
             Ok(stat) => stat,
             Err(errno) => return self.leave(&path, errno),
         };
@@ -184,15 +191,12 @@ impl Walker<'_> {
 
     /// Opens what stands under the root by this path, and on its own mount.
     fn open(&self, path: &Path, flags: OFlag) -> nix::Result<OwnedFd> {
-        let how = OpenHow::new()
-            .flags(flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
-            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS | ResolveFlag::RESOLVE_NO_XDEV);
         let path = if path.as_os_str().is_empty() {
             Path::new(".")
         } else {
             path
         };
-        openat2(self.root.pinned(), path, how)
+        beneath::open(self.root.pinned(), path, flags)
     }
 
     fn leave(&mut self, path: &Path, errno: Errno) {

@@ -6,9 +6,11 @@ use nix::unistd::AccessFlags;
 use ringfence_backend::calls::{Final, From, PathArg};
 
 use super::{Attempt, EMPTY_PATH, FOLLOW, demand, seen, slashed, unresolved};
-use crate::evidence::bounds::{Refusal, Step, Verdict};
-use crate::evidence::permission::{is_dots, is_empty, may, may_change, may_remove, may_replace, owns, same_device};
-use crate::evidence::place::{Place, Where};
+use crate::evidence::linux::bounds::{Refusal, Step, Verdict};
+use crate::evidence::linux::permission::{
+    is_dots, is_empty, may, may_change, may_remove, may_replace, owns, same_device,
+};
+use crate::evidence::linux::place::{Place, Where};
 use crate::facts::Operation;
 
 /// `RENAME_NOREPLACE` and `RENAME_EXCHANGE` (rename(2)).

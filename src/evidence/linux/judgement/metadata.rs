@@ -10,10 +10,10 @@ use ringfence_backend::calls::{Call, Final, Metadata, PathArg};
 use ringfence_backend::descriptor;
 
 use super::{Attempt, EMPTY_PATH, demand, seen};
-use crate::evidence::bounds::{Refusal, Step, Verdict};
-use crate::evidence::emulate;
-use crate::evidence::permission::{is_root, may, may_give, may_set, owns};
-use crate::evidence::place::{Node, Where};
+use crate::evidence::linux::bounds::{Refusal, Step, Verdict};
+use crate::evidence::linux::emulate;
+use crate::evidence::linux::permission::{is_root, may, may_give, may_set, owns};
+use crate::evidence::linux::place::{Node, Where};
 use crate::facts::Operation;
 
 /// `XATTR_NAME_MAX` (linux/limits.h).
