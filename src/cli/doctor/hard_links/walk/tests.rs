@@ -3,6 +3,8 @@ use std::fs::{self, hard_link};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 
+use nix::fcntl::{OpenHow, openat2};
+
 use super::*;
 
 const FAR: Bounds = Bounds {
