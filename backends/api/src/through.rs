@@ -131,7 +131,7 @@ fn begin(through: &Through, launch: &Launch<'_>, image: Option<&ExecImage>) -> R
         program: through.program.to_string_lossy().into_owned(),
     };
     match outside.failed() {
-        Some(errno) => Err(begun.outside(&errno.to_string())),
+        Some(errno) => Err(begun.outside(&format!("it could not be started: {}", errno.desc()))),
         None => Ok(begun),
     }
 }
@@ -156,8 +156,13 @@ impl Begun {
                 Err(_) => return self.ended(),
             }
             if let Some(pid) = self.told.launcher.take() {
-                self.launched.led_by(descriptor::open_process(pid)?);
                 self.told.arrived = true;
+                match descriptor::open_process(pid) {
+                    Ok(first) => self.launched.led_by(first),
+                    // It has ended by now. Why is in what it said next.
+                    Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
             if known(&self.told) {
                 return Ok(());
