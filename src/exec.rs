@@ -179,7 +179,9 @@ impl Runner {
     /// the accelerator, which the next plan does without.
     fn disproved(&self, spec: &ExecSpec, error: &spawn::SpawnError) -> bool {
         match error {
-            spawn::SpawnError::Prepare(_) => self.selection.forget(spec.plan().backend),
+            spawn::SpawnError::Prepare(_) | spawn::SpawnError::Launch(LaunchError::Outside { .. }) => {
+                self.selection.forget(spec.plan().backend)
+            }
             spawn::SpawnError::Launch(LaunchError::Failed(failure)) => match failure.stage {
                 Stage::Accelerator => true,
                 Stage::Exec | Stage::WorkingDirectory | Stage::Streams | Stage::Limits => false,

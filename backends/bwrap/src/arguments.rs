@@ -80,7 +80,10 @@ fn list(steps: &[PlanStep]) -> Vec<PathBuf> {
         list.word(option);
     }
     // Root without the right to mount has to be told that a user namespace would give it that.
-    if steps.iter().any(|step| matches!(step, PlanStep::Bubblewrap { prepared: false, .. })) {
+    if steps
+        .iter()
+        .any(|step| matches!(step, PlanStep::Bubblewrap { prepared: false, .. }))
+    {
         list.word("--unshare-user");
     }
     let opened = steps
