@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{setsockopt, sockopt::PassCred};
@@ -217,13 +217,21 @@ fn own_streams(launch: &Launch<'_>) -> io::Result<[Option<OwnedFd>; 3]> {
     Ok(own)
 }
 
-/// A file without a name that is read from its beginning.
+/// A file without a name that is read from its beginning, and that nobody can change any more.
 fn handed(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
-    let mut file = File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?);
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let mut file = File::from(memfd_create(name, flags)?);
     file.write_all(bytes)?;
     std::io::Seek::rewind(&mut file)?;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS))?;
     Ok(file.into())
 }
+
+/// Of a file that is handed on.
+pub(crate) const SEALS: SealFlag = SealFlag::F_SEAL_SEAL
+    .union(SealFlag::F_SEAL_SHRINK)
+    .union(SealFlag::F_SEAL_GROW)
+    .union(SealFlag::F_SEAL_WRITE);
 
 /// What the program had to say, on one line.
 fn said(words: BorrowedFd<'_>) -> String {
