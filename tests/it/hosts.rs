@@ -4,6 +4,7 @@ mod bubblewrap;
 mod containers;
 mod given;
 mod kernels;
+mod launcher;
 mod lies;
 mod verdicts;
 

@@ -9,7 +9,7 @@ use ringfence::SandboxMode::{ReadOnly, WorkspaceWrite};
 
 use super::given::assert_refused;
 use super::{ATTACK, KEEP, UNWATCHED, assert_nothing_ran};
-use crate::support::{Case, Report, World, for_each_user, names, text};
+use crate::support::{Case, Report, World, for_each_user, names};
 
 /// Where every user finds the ordinary programs.
 pub(super) const USUAL: &str = "/usr/local/bin:/usr/bin:/bin";
