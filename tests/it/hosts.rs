@@ -6,7 +6,9 @@ mod given;
 mod kernels;
 mod launcher;
 mod lies;
+mod nested;
 mod verdicts;
+mod without_landlock;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
