@@ -24,12 +24,24 @@ setsid bash -c 'hop() { sleep 0.02; (hop &); exit 0; }; hop' "$mark" &
 for i in {1..40}; do (exec -a "$mark" sleep 603) & done
 "#;
 
+/// A mode, what the run is started inside, options, and how it is contained then.
+type Place = (
+    SandboxMode,
+    &'static [&'static str],
+    &'static [&'static str],
+    &'static str,
+);
+
+/// Through bubblewrap.
+const BWRAP: &[&str] = &["--backend", "bwrap"];
+
 /// How a run is contained on this host, and in a place without namespaces.
-fn places() -> [(SandboxMode, &'static [&'static str], &'static str); 3] {
+fn places() -> [Place; 4] {
     [
-        (WorkspaceWrite, &[], "pidns"),
-        (WorkspaceWrite, &CONTAINER, "subreaper"),
-        (DangerFullAccess, &[], "subreaper"),
+        (WorkspaceWrite, &[], &[], "pidns"),
+        (WorkspaceWrite, &[], BWRAP, "pidns"),
+        (WorkspaceWrite, &CONTAINER, &[], "subreaper"),
+        (DangerFullAccess, &[], &[], "subreaper"),
     ]
 }
 
@@ -50,12 +62,12 @@ fn assert_nobody(world: &World, report: &dyn std::fmt::Display) {
 }
 
 /// Starts a run of the stayers that then waits, and returns when they all run.
-fn start(world: &World, mode: SandboxMode, place: &'static [&'static str], options: &[&str]) -> Child {
+fn start(world: &World, (mode, place, own, _): Place, options: &[&str]) -> Child {
     world.prepare("rm -f ready; mkfifo ready; chmod 666 ready");
     let script = format!("{STAYERS}\necho up > ready; wait; sleep 600");
     let case = Case::new(mode)
         .inside(place.iter().copied())
-        .options(options.iter().copied());
+        .options(own.iter().chain(options).copied());
     let mut command = case.shell(&script).command_in(world);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     assert_eq!(text(world.inside("ready")), "up\n");
@@ -89,9 +101,10 @@ fn signal_runner(world: &World, signal: Signal) {
 #[test]
 fn nobody_outlives_a_command_that_ends() {
     for_each_user(|world| {
-        for (mode, place, containment) in places() {
+        for (mode, place, own, containment) in places() {
             let report = Case::new(mode)
                 .inside(place.iter().copied())
+                .options(own.iter().copied())
                 .shell(&format!("{STAYERS}\nsleep 0.2; exit 3"))
                 .run_in(world);
             assert_nobody(world, &report);
@@ -107,9 +120,10 @@ fn nobody_outlives_a_command_that_ends() {
 #[test]
 fn nobody_outlives_a_deadline() {
     for_each_user(|world| {
-        for (mode, place, _) in places() {
+        for (mode, place, own, _) in places() {
             let report = Case::new(mode)
                 .inside(place.iter().copied())
+                .options(own.iter().copied())
                 .options(["--timeout", "500ms", "--grace", "200ms"])
                 .shell(&format!("{STAYERS}\nwhile :; do wait; sleep 1; done"))
                 .run_in(world);
@@ -122,8 +136,8 @@ fn nobody_outlives_a_deadline() {
 #[test]
 fn nobody_outlives_a_runner_that_is_told_to_end() {
     for_each_user(|world| {
-        for (mode, place, _) in places() {
-            let child = start(world, mode, place, &["--grace", "200ms"]);
+        for place in places() {
+            let child = start(world, place, &["--grace", "200ms"]);
             signal_runner(world, Signal::SIGTERM);
             let output = child.wait_with_output().unwrap();
             assert_nobody(world, &String::from_utf8_lossy(&output.stdout));
@@ -134,8 +148,8 @@ fn nobody_outlives_a_runner_that_is_told_to_end() {
 #[test]
 fn nobody_outlives_a_runner_that_is_killed() {
     for_each_user(|world| {
-        for (mode, place, _) in places() {
-            let mut child = start(world, mode, place, &[]);
+        for place in places() {
+            let mut child = start(world, place, &[]);
             signal_runner(world, Signal::SIGKILL);
             child.wait().unwrap();
             until(|| left(world).is_empty(), "everybody is gone");
@@ -168,9 +182,10 @@ fn a_second_request_to_end_is_obeyed_at_once() {
 
 #[test]
 fn everybody_has_the_grace_period_even_when_the_command_needs_none() {
-    for (mode, place, _) in places() {
+    for (mode, place, own, _) in places() {
         Case::new(mode)
             .inside(place.iter().copied())
+            .options(own.iter().copied())
             .options(["--timeout", "300ms"])
             .shell("bash -c 'trap \"sleep 0.3; echo cleaned > cleaned; exit 0\" TERM; while :; do sleep 0.05; done' & wait; true")
             .run_as_each_user(|world, report| {
@@ -211,7 +226,7 @@ fn the_command_is_no_first_process_and_its_children_are_its_own() {
 
 #[test]
 fn the_commands_own_death_is_told_as_it_was() {
-    for mode in [WorkspaceWrite, DangerFullAccess] {
+    for (mode, place, own, _) in places() {
         for (how, name) in [
             ("KILL", "SIGKILL"),
             ("SEGV", "SIGSEGV"),
@@ -219,6 +234,8 @@ fn the_commands_own_death_is_told_as_it_was() {
             ("RTMIN", "SIG34"),
         ] {
             Case::new(mode)
+                .inside(place.iter().copied())
+                .options(own.iter().copied())
                 .shell(&format!("kill -{how} $$; exit 1"))
                 .run_as_each_user(|_, report| {
                     assert_eq!(report.field("/signal"), name, "{report}");
@@ -230,9 +247,18 @@ fn the_commands_own_death_is_told_as_it_was() {
 
 #[test]
 fn the_reaper_is_out_of_the_commands_reach() {
-    for place in [&[][..], &CONTAINER] {
+    let no_landlock = "strace -f -qq -o /dev/null -e trace=landlock_create_ruleset \
+        -e inject=landlock_create_ruleset:error=ENOSYS";
+    let no_landlock: Vec<_> = no_landlock.split(' ').collect();
+    for (place, own) in [
+        (&[][..], &[][..]),
+        (&CONTAINER, &[]),
+        (&[], BWRAP),
+        (&no_landlock, BWRAP),
+    ] {
         Case::new(WorkspaceWrite)
             .inside(place.iter().copied())
+            .options(own.iter().copied())
             .argv(["python3", "-c", ATTACKS_ON_THE_PARENT])
             .run_as_each_user(|_, report| {
                 assert_eq!(report.stdout(), "tried\n", "{report}");

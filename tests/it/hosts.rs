@@ -1,7 +1,14 @@
 //! Hosts that give less, and hosts that fail: named, or refused, never silently open.
 
+mod bubblewrap;
+mod containers;
+mod given;
 mod kernels;
+mod launcher;
+mod lies;
+mod nested;
 mod verdicts;
+mod without_landlock;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -13,6 +13,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use nix::fcntl::{FcntlArg, FdFlag, OFlag, fcntl};
+use nix::sys::stat::{SFlag, fstat};
 
 use crate::backend::Boundary;
 use crate::child::{Child, Strings, tell};
@@ -24,6 +25,7 @@ use crate::shared::Mapped;
 use crate::stack::Stack;
 use crate::status::{Failure, Record, Stage};
 use crate::task::{Attempt, ChildStdio, Launch, Session, Task};
+use crate::through::SEALS;
 
 /// The first word by which a program knows that it is to be the launcher.
 pub const LAUNCHER: &CStr = c"--ringfence-launcher";
@@ -68,12 +70,18 @@ impl Launcher {
         let [order, status, facts] = words.get(2..).unwrap_or_default() else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
+        let (order, status) = (taken(order)?, taken(status)?);
+        // Nobody but a runner has such descriptors: these words do nothing when somebody else says them.
+        let seals = fcntl(&order, FcntlArg::F_GET_SEALS)?;
+        let socket = SFlag::from_bits_truncate(fstat(&status)?.st_mode) & SFlag::S_IFMT == SFlag::S_IFSOCK;
+        if seals != SEALS.bits() || !socket {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         block_signals();
-        let status = taken(status)?;
         tell(status.as_raw_fd(), Record::Here);
         let built = (|| {
             let mut bytes = Vec::new();
-            File::from(taken(order)?).read_to_end(&mut bytes)?;
+            File::from(order).read_to_end(&mut bytes)?;
             let order = postcard::from_bytes(&bytes).map_err(io::Error::other)?;
             Ok((order, Mapped::of(taken(facts)?.as_fd(), false)?))
         })();

@@ -10,6 +10,17 @@ use nix::errno::Errno;
 
 use crate::child::default_signals;
 
+/// What may be a mount of its own in /dev: terminals, and in containers each node.
+const MOUNTED: [&CStr; 7] = [
+    c"/dev/pts",
+    c"/dev/null",
+    c"/dev/zero",
+    c"/dev/full",
+    c"/dev/random",
+    c"/dev/urandom",
+    c"/dev/tty",
+];
+
 /// Everything that child reads before it executes the program. It lives in the runner's stack frame, which
 /// waits for that.
 pub(crate) struct Outside<'a> {
@@ -85,10 +96,13 @@ fn prepare_mounts() -> Result<(), Errno> {
             done(libc::mount(dev, dev, none, libc::MS_BIND | libc::MS_REC, none.cast()).into())?;
             close(c"/dev")?;
         }
-        match close(c"/dev/pts") {
-            Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => Ok(()),
-            other => other,
+        for inside in MOUNTED {
+            match close(inside) {
+                Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => {}
+                other => return other,
+            }
         }
+        Ok(())
     }
 }
 

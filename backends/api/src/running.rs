@@ -82,7 +82,8 @@ impl Launched {
     /// What to wait for: readable when no process of the run is left.
     #[must_use]
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
+        // A maker that was killed has ended before the others have; the first process ends after them.
+        self.first.as_ref().unwrap_or(&self.pidfd).as_fd()
     }
 
     /// What the reaper had to say since this was last asked.
@@ -137,11 +138,6 @@ impl Launched {
     /// Says which process is the first of the namespace.
     pub(crate) fn led_by(&mut self, first: OwnedFd) {
         self.first = Some(first);
-    }
-
-    /// Whether that is known.
-    pub(crate) const fn is_led(&self) -> bool {
-        self.first.is_some()
     }
 
     pub(crate) const fn channel(&self) -> &Channel {

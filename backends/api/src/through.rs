@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{setsockopt, sockopt::PassCred};
@@ -38,6 +38,8 @@ const WORDS: usize = 2000;
 struct Begun {
     launched: Launched,
     told: Told,
+    /// Whether the launcher has said that it runs.
+    arrived: bool,
     words: OwnedFd,
     program: String,
 }
@@ -127,11 +129,12 @@ fn begin(through: &Through, launch: &Launch<'_>, image: Option<&ExecImage>) -> R
     let begun = Begun {
         launched,
         told: Told::default(),
+        arrived: false,
         words,
         program: through.program.to_string_lossy().into_owned(),
     };
     match outside.failed() {
-        Some(errno) => Err(begun.outside(&errno.to_string())),
+        Some(errno) => Err(begun.outside(&format!("it could not be started: {}", errno.desc()))),
         None => Ok(begun),
     }
 }
@@ -156,7 +159,13 @@ impl Begun {
                 Err(_) => return self.ended(),
             }
             if let Some(pid) = self.told.launcher.take() {
-                self.launched.led_by(descriptor::open_process(pid)?);
+                self.arrived = true;
+                match descriptor::open_process(pid) {
+                    Ok(first) => self.launched.led_by(first),
+                    // It has ended by now. Why is in what it said next.
+                    Err(error) if error.raw_os_error() == Some(Errno::ESRCH as i32) => {}
+                    Err(error) => return Err(error.into()),
+                }
             }
             if known(&self.told) {
                 return Ok(());
@@ -166,7 +175,7 @@ impl Begun {
 
     /// Nothing more can come. That is how a trial goes, and how a launch fails.
     fn ended(&mut self) -> Result<(), LaunchError> {
-        if self.launched.is_led() {
+        if self.arrived {
             return Ok(());
         }
         self.launched.kill_maker();
@@ -211,13 +220,21 @@ fn own_streams(launch: &Launch<'_>) -> io::Result<[Option<OwnedFd>; 3]> {
     Ok(own)
 }
 
-/// A file without a name that is read from its beginning.
+/// A file without a name that is read from its beginning, and that nobody can change any more.
 fn handed(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
-    let mut file = File::from(memfd_create(name, MFdFlags::MFD_CLOEXEC)?);
+    let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING;
+    let mut file = File::from(memfd_create(name, flags)?);
     file.write_all(bytes)?;
     std::io::Seek::rewind(&mut file)?;
+    fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS))?;
     Ok(file.into())
 }
+
+/// Of a file that is handed on.
+pub(crate) const SEALS: SealFlag = SealFlag::F_SEAL_SEAL
+    .union(SealFlag::F_SEAL_SHRINK)
+    .union(SealFlag::F_SEAL_GROW)
+    .union(SealFlag::F_SEAL_WRITE);
 
 /// What the program had to say, on one line.
 fn said(words: BorrowedFd<'_>) -> String {

@@ -79,6 +79,13 @@ fn list(steps: &[PlanStep]) -> Vec<PathBuf> {
     ] {
         list.word(option);
     }
+    // Root without the right to mount has to be told that a user namespace would give it that.
+    if steps
+        .iter()
+        .any(|step| matches!(step, PlanStep::Bubblewrap { prepared: false, .. }))
+    {
+        list.word("--unshare-user");
+    }
     let opened = steps
         .iter()
         .any(|step| matches!(step, PlanStep::Writable(root) if root.path() == Path::new("/")));

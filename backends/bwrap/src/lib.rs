@@ -42,7 +42,7 @@ impl Bwrap {
 
     /// The program.
     fn program(&self) -> Result<PathBuf, String> {
-        program::find(self.path.as_deref())
+        program::find(self.path.as_deref()).and_then(program::out_of_temp)
     }
 }
 
@@ -66,8 +66,10 @@ impl Backend for Bwrap {
         policy: &SandboxExecutionPolicy,
         command: &CommandSpec,
     ) -> Result<LaunchPlan, PlanError> {
-        // A host that was not asked yet has none.
-        let program = host.program.clone().unwrap_or_else(|| PathBuf::from("bwrap"));
+        // A host that was not asked yet has none. Asking it starts the program, so the one that would be
+        // started is looked at before.
+        let program = host.program.clone().or_else(|| self.program().ok());
+        let program = program.unwrap_or_else(|| PathBuf::from("bwrap"));
         if program::is_in_reach(&program, policy) {
             return Err(PlanError::ProgramInReach { program });
         }

@@ -20,6 +20,8 @@ pub(crate) struct Order {
     pub(crate) read_only: Vec<PathBuf>,
     /// Device nodes whose mounts may be writable, because nobody could make them otherwise.
     pub(crate) nodes: Vec<PathBuf>,
+    /// Devices that are shown under names of their own.
+    pub(crate) shown: Vec<PathBuf>,
     pub(crate) landlock: Option<Landlock>,
     pub(crate) filters: Vec<Filter>,
     /// The runner's process, for a trial.
@@ -70,7 +72,12 @@ impl Order {
                     order.found.push((at.clone(), from.id().device, from.id().inode));
                     order.writable.push(at.clone());
                 }
-                PlanStep::ShownDevice { at, .. } if !order.nodes.is_empty() => order.nodes.push(at.clone()),
+                PlanStep::ShownDevice { at, .. } => {
+                    order.shown.push(at.clone());
+                    if !order.nodes.is_empty() {
+                        order.nodes.push(at.clone());
+                    }
+                }
                 PlanStep::Protected(path) => {
                     order.found.push(known(path));
                     order.read_only.push(path.path().to_owned());

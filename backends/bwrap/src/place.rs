@@ -9,6 +9,7 @@ use nix::errno::Errno;
 use ringfence_backend::status::{Failure, Stage};
 use ringfence_backend::{FileId, PinnedPath};
 
+use crate::arguments::NODES;
 use crate::order::{Order, pinned};
 
 /// A file system of the namespace's own, in which terminals are made.
@@ -33,12 +34,17 @@ pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
     }
     let table = table().map_err(|e| at(Stage::Mounts, &e))?;
     let mounts = mounts(&table).ok_or(failed(Stage::Mounts, Errno::EINVAL))?;
-    if mounts.is_empty() {
+    // The table leaves out what a changed root does not reach, the root itself among it.
+    if !mounts.iter().any(|mount| mount.at == Path::new("/")) {
         return Err(failed(Stage::Mounts, Errno::ENOENT));
     }
-    for mount in &mounts {
-        if mount.writable && mount.is_seen(&mounts) && !order.may_be_writable(&mount.at) {
+    for mount in mounts.iter().filter(|mount| mount.is_seen(&mounts)) {
+        if mount.writable && !order.may_be_writable(&mount.at) {
             return Err(failed(Stage::Mounts, Errno::EROFS));
+        }
+        // On a read-only mount, too, a device can be written.
+        if mount.devices && !order.may_have_devices(&mount.at) {
+            return Err(failed(Stage::Mounts, Errno::ENODEV));
         }
     }
     let mut found = Vec::with_capacity(order.found.len());
@@ -88,6 +94,12 @@ impl Order {
         let own = at == Path::new(TERMINALS) || self.nodes.iter().any(|node| node == at);
         own || nearest(&self.writable) > nearest(&self.read_only)
     }
+
+    /// Whether devices may work in a mount at this path.
+    fn may_have_devices(&self, at: &Path) -> bool {
+        let shown = self.shown.iter().any(|shown| shown == at);
+        shown || at == Path::new(TERMINALS) || NODES.iter().any(|node| at == Path::new(node))
+    }
 }
 
 /// One mount.
@@ -97,6 +109,8 @@ struct Mount {
     parent: u64,
     at: PathBuf,
     writable: bool,
+    /// Whether device nodes work in it.
+    devices: bool,
 }
 
 impl Mount {
@@ -131,11 +145,13 @@ fn mount(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
     let (id, parent) = (number(fields.next()?)?, number(fields.next()?)?);
     let (at, options) = (fields.nth(2)?, fields.next()?);
+    let has = |wanted: &[u8]| options.split(|byte| *byte == b',').any(|option| option == wanted);
     Some(Mount {
         id,
         parent,
         at: PathBuf::from(OsString::from_vec(unescaped(at)?)),
-        writable: !options.split(|byte| *byte == b',').any(|option| option == b"ro"),
+        writable: !has(b"ro"),
+        devices: !has(b"nodev"),
     })
 }
 
@@ -168,6 +184,7 @@ mod tests {
         let mounts = mounts(table.as_bytes()).unwrap();
         assert_eq!((&*mounts[0].at, mounts[0].writable), (Path::new("/"), false));
         assert_eq!((&*mounts[1].at, mounts[1].writable), (Path::new("/a b\nc\\"), true));
+        assert_eq!((mounts[0].devices, mounts[1].devices), (true, false));
     }
 
     #[test]

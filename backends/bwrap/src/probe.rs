@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ringfence_backend::{
     ChildStdio, Effect, HostSupport, Launch, Missing, Observe, PinnedPath, PlanStep, Session, attempt_through,
 };
-use ringfence_layers::{all_refused, coverage, landlock_abi, own_process};
+use ringfence_layers::{all_refused, coverage, landlock_abi, nothing_covered_in_proc, own_process};
 
 use crate::{arguments, program, through};
 
@@ -25,6 +25,7 @@ pub(crate) fn probe(program: &Path) -> Result<HostSupport, String> {
     if !ringfence_backend::serves_as_launcher() {
         return Err("this program does not serve as a launcher, which bubblewrap has to start inside".to_owned());
     }
+    shows_nothing_covered()?;
     // Without Landlock the rest stands alone.
     let abi = landlock_abi().unwrap_or(0);
     if abi == 0 {
@@ -44,8 +45,18 @@ pub(crate) fn probe(program: &Path) -> Result<HostSupport, String> {
 
 /// What was proved for this very program before.
 pub(crate) fn recall(program: &Path, layers: &str) -> Option<HostSupport> {
+    shows_nothing_covered().ok()?;
     let known = ringfence_backend::serves_as_launcher() && word(program, landlock_abi().unwrap_or(0)) == layers;
     known.then(|| support(program, landlock_abi().unwrap_or(0)))
+}
+
+/// That what a container covers in /proc stays covered where the kernel does not see to that.
+fn shows_nothing_covered() -> Result<(), String> {
+    if is_privileged() {
+        nothing_covered_in_proc(true)
+    } else {
+        Ok(())
+    }
 }
 
 /// What a verdict rests on.

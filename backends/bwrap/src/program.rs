@@ -39,13 +39,24 @@ pub(crate) fn find(path: Option<&OsStr>) -> Result<PathBuf, String> {
     }
 }
 
-/// Whether some run may have written the program: it lies in a temp area, in the workspace, or where this run
-/// may write.
+/// The program, unless it lies in a temp area, where every run may have written it.
+///
+/// # Errors
+/// That it does, in a sentence.
+pub(crate) fn out_of_temp(program: PathBuf) -> Result<PathBuf, String> {
+    if HOST_TEMP.iter().any(|temp| program.starts_with(temp)) {
+        return Err(format!(
+            "{} lies in a temp area, where runs can write, so it is not started; install it elsewhere",
+            program.display()
+        ));
+    }
+    Ok(program)
+}
+
+/// Whether some run may have written the program: it lies in the workspace, or where this run may write.
 pub(crate) fn is_in_reach(program: &Path, policy: &SandboxExecutionPolicy) -> bool {
     let within = |root: &Path| root != Path::new("/") && program.starts_with(root);
-    HOST_TEMP.iter().any(|temp| within(Path::new(temp)))
-        || within(policy.workspace_root().path())
-        || policy.writable().iter().any(|root| within(root.path()))
+    within(policy.workspace_root().path()) || policy.writable().iter().any(|root| within(root.path()))
 }
 
 /// What tells this program from one that is put in its place later.

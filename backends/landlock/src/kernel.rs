@@ -14,8 +14,6 @@ use ringfence_backend::FileId;
 const OPEN_TREE_CLONE: c_uint = 1;
 /// `MOVE_MOUNT_F_EMPTY_PATH` (linux/mount.h).
 const MOVE_MOUNT_F_EMPTY_PATH: c_uint = 4;
-/// The number of listmount(2), the same on every architecture (Linux 6.8).
-const SYS_LISTMOUNT: c_long = 458;
 /// `AT_RECURSIVE` (linux/fcntl.h).
 const AT_RECURSIVE: c_uint = 0x8000;
 
@@ -25,50 +23,6 @@ pub(crate) struct ChildFd(c_int);
 
 fn done(result: c_long) -> Result<c_long, Errno> {
     if result < 0 { Err(Errno::last()) } else { Ok(result) }
-}
-
-/// Whether something is mounted below the mount that shows this directory, by statx(2) and listmount(2).
-///
-/// # Errors
-/// `ENOSYS` before Linux 6.8 and under filters that do not know the call.
-pub(crate) fn has_mounts_below(directory: &CStr) -> Result<bool, Errno> {
-    /// `struct mnt_id_req` (linux/mount.h), in its first version.
-    #[repr(C)]
-    struct Request {
-        size: u32,
-        spare: u32,
-        mount: u64,
-        after: u64,
-    }
-    /// Its size in bytes, by which the kernel tells versions apart.
-    const REQUEST: u32 = 24;
-    let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
-    // SAFETY: a C string, and a zeroed structure of the call's own type.
-    let about = unsafe {
-        let mut about: libc::statx = std::mem::zeroed();
-        let asked = libc::statx(
-            libc::AT_FDCWD,
-            directory.as_ptr(),
-            flags,
-            libc::STATX_MNT_ID_UNIQUE,
-            &raw mut about,
-        );
-        done(asked.into())?;
-        about
-    };
-    if about.stx_mask & libc::STATX_MNT_ID_UNIQUE == 0 {
-        return Err(Errno::ENOSYS);
-    }
-    let request = Request {
-        size: REQUEST,
-        spare: 0,
-        mount: about.stx_mnt_id,
-        after: 0,
-    };
-    let mut below = 0_u64;
-    // SAFETY: reads a structure of the size it says it has, and writes at most one number.
-    let found = unsafe { libc::syscall(SYS_LISTMOUNT, &raw const request, &raw mut below, 1_usize, 0_u32) };
-    done(found).map(|found| found > 0)
 }
 
 /// A detached copy of the mounts at and beneath `path`, as they are now.

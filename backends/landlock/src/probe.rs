@@ -9,14 +9,12 @@ use ringfence_backend::{
     PrepareError, Probe, Session, Tried, attempt,
 };
 
-use ringfence_layers::{Breakout, Rulesets, SHARED_MEMORY, all_refused, coverage, landlock_abi};
+use ringfence_layers::{
+    Breakout, Rulesets, SHARED_MEMORY, all_refused, coverage, landlock_abi, nothing_covered_in_proc,
+};
 
 use crate::boundary::LandlockBoundary;
-use crate::kernel;
 use crate::plan::namespaces;
-
-/// What most hosts mount in /proc, and nothing that is hidden by it.
-const BINFMT: &str = "/proc/sys/fs/binfmt_misc";
 
 /// One set of layers.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -60,8 +58,7 @@ impl Layer {
         matches!(self, Self::MountsInUserNamespace | Self::MountsAndPidsInUserNamespace)
     }
 
-    /// Whether what a container covers in /proc stays covered. In a user namespace the kernel refuses to
-    /// mount another /proc over one that is covered in part; root is not asked (mount_namespaces(7)).
+    /// Whether what a container covers in /proc stays covered.
     ///
     /// # Errors
     /// What is covered, in a sentence.
@@ -69,18 +66,7 @@ impl Layer {
         if !self.has_pids() || self.has_user() {
             return Ok(());
         }
-        // The usual case, and a tenth of the time that the table takes.
-        if kernel::has_mounts_below(c"/proc") == Ok(false) {
-            return Ok(());
-        }
-        let mounts =
-            std::fs::read_to_string("/proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
-        // proc_pid_mountinfo(5): the fifth field is where a mount is attached.
-        let at = mounts.lines().filter_map(|line| line.split(' ').nth(4));
-        let covered = at.filter(|at| at.starts_with("/proc/")).find(|at| *at != BINFMT);
-        covered.map_or(Ok(()), |at| {
-            Err(format!("{at} is covered, and a /proc of the run's own would show it"))
-        })
+        nothing_covered_in_proc(false)
     }
 }
 

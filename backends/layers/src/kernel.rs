@@ -4,7 +4,7 @@
 //! exec in a process that shares the runner's memory.
 #![allow(unsafe_code)]
 
-use std::ffi::{c_int, c_long, c_uint, c_ulong};
+use std::ffi::{CStr, c_int, c_long, c_uint, c_ulong};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
@@ -14,6 +14,8 @@ use nix::errno::Errno;
 const LINUX_CAPABILITY_VERSION_3: u32 = 0x2008_0522;
 /// `LANDLOCK_CREATE_RULESET_VERSION` (linux/landlock.h).
 const CREATE_RULESET_VERSION: c_uint = 1;
+/// The number of listmount(2), the same on every architecture (Linux 6.8).
+const SYS_LISTMOUNT: c_long = 458;
 /// `LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON` (linux/landlock.h, ABI 7).
 const LOG_NEW_EXEC_ON: c_uint = 1 << 1;
 
@@ -165,4 +167,48 @@ pub fn own_process() -> Result<OwnedFd, Errno> {
     let fd = done(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
     // SAFETY: the kernel just made this descriptor.
     Ok(unsafe { OwnedFd::from_raw_fd(c_int::try_from(fd).unwrap_or(-1)) })
+}
+
+/// Whether something is mounted below the mount that shows this directory, by statx(2) and listmount(2).
+///
+/// # Errors
+/// `ENOSYS` before Linux 6.8 and under filters that do not know the call.
+pub(crate) fn has_mounts_below(directory: &CStr) -> Result<bool, Errno> {
+    /// `struct mnt_id_req` (linux/mount.h), in its first version.
+    #[repr(C)]
+    struct Request {
+        size: u32,
+        spare: u32,
+        mount: u64,
+        after: u64,
+    }
+    /// Its size in bytes, by which the kernel tells versions apart.
+    const REQUEST: u32 = 24;
+    let flags = libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT;
+    // SAFETY: a C string, and a zeroed structure of the call's own type.
+    let about = unsafe {
+        let mut about: libc::statx = std::mem::zeroed();
+        let asked = libc::statx(
+            libc::AT_FDCWD,
+            directory.as_ptr(),
+            flags,
+            libc::STATX_MNT_ID_UNIQUE,
+            &raw mut about,
+        );
+        done(asked.into())?;
+        about
+    };
+    if about.stx_mask & libc::STATX_MNT_ID_UNIQUE == 0 {
+        return Err(Errno::ENOSYS);
+    }
+    let request = Request {
+        size: REQUEST,
+        spare: 0,
+        mount: about.stx_mnt_id,
+        after: 0,
+    };
+    let mut below = 0_u64;
+    // SAFETY: reads a structure of the size it says it has, and writes at most one number.
+    let found = unsafe { libc::syscall(SYS_LISTMOUNT, &raw const request, &raw mut below, 1_usize, 0_u32) };
+    done(found).map(|found| found > 0)
 }

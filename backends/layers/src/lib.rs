@@ -7,6 +7,7 @@
 
 mod attempts;
 mod confinement;
+mod covered;
 mod filter;
 mod kernel;
 mod plan;
@@ -14,6 +15,7 @@ mod ruleset;
 
 pub use attempts::{Breakout, all_refused};
 pub use confinement::Confinement;
+pub use covered::nothing_covered_in_proc;
 pub use kernel::{landlock_abi, own_process};
 pub use plan::{Ground, SHARED_MEMORY, coverage, plan};
 pub use ruleset::Rulesets;
