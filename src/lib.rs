@@ -10,6 +10,7 @@
 //! * a [`RunReport`] tells each fact by itself, and an [`Error`] says that no command ran.
 #![forbid(unsafe_code)]
 
+mod enter;
 pub mod error;
 pub mod evidence;
 pub mod exec;
@@ -18,6 +19,7 @@ pub mod policy;
 pub mod profile;
 pub mod selection;
 
+pub use enter::enter;
 pub use error::{Error, ErrorCode, ErrorReport};
 pub use exec::background::{Background, Lifetime, Status};
 pub use exec::limits::Resource;

@@ -20,8 +20,7 @@ mod cli;
 pub extern "C" fn main(_count: std::ffi::c_int, _arguments: *const *const std::ffi::c_char) -> std::ffi::c_int {
     ringfence_backend::descriptor::prepare_process();
     let words: Vec<_> = std::env::args_os().collect();
-    #[cfg(target_os = "macos")]
-    if let Some(status) = ringfence_backend::darwin::enter(&words) {
+    if let Some(status) = ringfence::enter(&words) {
         return std::ffi::c_int::from(status);
     }
     std::ffi::c_int::from(cli::main(words))
