@@ -7,7 +7,15 @@ use std::ffi::OsString;
 /// A backend that has another program make the boundary (`bwrap`, `seatbelt`) starts this program once more inside it,
 /// to complete the boundary and to start the command from there. In that case the run takes place in
 /// here, and the result is the status to exit with. Otherwise it is `None`: the program goes on as itself,
-/// and such backends can be used from then on.
+/// and such backends can be used from then on. A program that does not call this would start once more as
+/// itself, so those backends then say that they are not usable.
+///
+/// ```no_run
+/// let words: Vec<_> = std::env::args_os().collect();
+/// if let Some(status) = ringfence::launcher(&words) {
+///     std::process::exit(status.into());
+/// }
+/// ```
 #[must_use]
 pub fn launcher(words: &[OsString]) -> Option<u8> {
     #[cfg(target_os = "linux")]

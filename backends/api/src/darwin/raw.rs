@@ -9,6 +9,7 @@ use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signa
 use nix::unistd::ForkResult;
 
 use crate::ChildLimit;
+use crate::descriptor::End;
 
 /// Takes over descriptors whose numbers this process was told or just given.
 pub(super) fn adopt(number: RawFd) -> io::Result<OwnedFd> {
@@ -154,6 +155,21 @@ pub(super) fn await_turn(child: c_int) -> io::Result<Turn> {
             libc::waitid(libc::P_PID, id, &raw mut info, libc::WSTOPPED | libc::WNOHANG);
         }
         return Ok(Turn::Stopped);
+    }
+}
+
+/// Takes a child's end, and gives its number free. None when somebody else has.
+pub(super) fn reap(child: c_int) -> Option<End> {
+    loop {
+        let mut status = 0;
+        // SAFETY: fills one number of this stack. The raw call, because signals without a name are ends, too.
+        let got = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        match got {
+            got if got == child && libc::WIFEXITED(status) => return Some(End::Exited(libc::WEXITSTATUS(status))),
+            got if got == child && libc::WIFSIGNALED(status) => return Some(End::Killed(libc::WTERMSIG(status))),
+            got if got == child || nix::errno::Errno::last() == nix::errno::Errno::EINTR => {}
+            _ => return None,
+        }
     }
 }
 

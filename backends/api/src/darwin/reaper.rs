@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
-use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::frame::{Frame, LONGEST, failed};
@@ -20,7 +19,6 @@ use super::raw::{self, Turn};
 use super::start;
 use super::table::Members;
 use crate::Containment;
-use crate::descriptor::End;
 use crate::status::{Failure, RECORD, Record, Stage};
 
 mod child;
@@ -145,7 +143,7 @@ fn outcome(control: &UnixStream, child: &mut Child) -> Option<Outcome> {
 /// Ends everything, and says why.
 fn give_up(control: &mut UnixStream, members: Members, why: &Frame) {
     members.signal(Signal::SIGKILL);
-    let _ = reap(members.command);
+    let _ = raw::reap(members.command);
     why.tell(control);
 }
 
@@ -275,7 +273,7 @@ fn finish(control: &mut UnixStream, members: Members) {
         members.signal(Signal::SIGKILL);
         left = others().unwrap_or_default();
     }
-    if let Some(end) = reap(members.command) {
+    if let Some(end) = raw::reap(members.command) {
         Frame::Ended(end).tell(control);
     }
     // These have been killed, and wait for a device or the like.
@@ -286,16 +284,4 @@ fn finish(control: &mut UnixStream, members: Members) {
         std::thread::sleep(AGAIN);
     }
     Frame::Gone(found).tell(control);
-}
-
-/// Takes the command's end, and gives its number free.
-fn reap(command: i32) -> Option<End> {
-    loop {
-        match waitpid(Pid::from_raw(command), None) {
-            Ok(WaitStatus::Exited(_, status)) => return Some(End::Exited(status)),
-            Ok(WaitStatus::Signaled(_, signal, _)) => return Some(End::Killed(signal as i32)),
-            Ok(_) | Err(Errno::EINTR) => {}
-            Err(_) => return None,
-        }
-    }
 }
