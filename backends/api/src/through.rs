@@ -156,7 +156,12 @@ impl Begun {
                 Err(_) => return self.ended(),
             }
             if let Some(pid) = self.told.launcher.take() {
-                self.launched.led_by(descriptor::open_process(pid)?);
+                match descriptor::open_process(pid) {
+                    Ok(first) => self.launched.led_by(first),
+                    // It has ended by now, and everybody in its namespace with it. What it told is still to be read.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(error) => return Err(error.into()),
+                }
                 self.told.arrived = true;
             }
             if known(&self.told) {
