@@ -81,6 +81,13 @@ impl Channel {
         })
     }
 
+    /// Whether the next message is a record, and not a word of the reaper's.
+    pub(crate) fn has_record(&self) -> bool {
+        let mut bytes = [0; RECORD];
+        let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+        recv(self.0.as_raw_fd(), &mut bytes, flags) == Ok(RECORD)
+    }
+
     /// Takes a word, if there is one.
     pub(crate) fn word(&self) -> Option<Word> {
         let mut byte = [0];

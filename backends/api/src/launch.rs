@@ -147,6 +147,10 @@ pub fn attempt(boundary: &dyn Boundary, launch: &Launch<'_>, attempts: &dyn Atte
 
 /// What was told of a launch.
 #[derive(Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the launch"
+)]
 pub(crate) struct Told {
     armed: bool,
     pub(crate) failed: Option<Failure>,
@@ -162,10 +166,13 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Reads what there is.
+    /// Reads what there is of the launch. A command that stops or ends at once has the reaper speak
+    /// before this is read: its words are left to whoever waits for them.
     fn of(channel: &Channel) -> Self {
         let mut told = Self::default();
-        while let Ok(message) = channel.take() {
+        while channel.has_record()
+            && let Ok(message) = channel.take()
+        {
             told.hear(message);
         }
         told

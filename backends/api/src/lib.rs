@@ -14,6 +14,8 @@ pub mod calls;
 mod channel;
 #[cfg(target_os = "linux")]
 mod child;
+#[cfg(all(feature = "conformance", target_os = "linux"))]
+pub mod conformance;
 mod coverage;
 #[cfg(any(target_os = "macos", feature = "stand-in"))]
 pub mod darwin;

@@ -220,6 +220,10 @@ impl Watch<'_> {
             }
         }
         if command_ended {
+            // Whoever was asked to end before the command ended is spared, whether or not that was heard by now.
+            if !nobody && !self.asked {
+                self.asked = read(self.status, &mut [0]) == 1;
+            }
             if !nobody && !self.asked {
                 self.kill();
             }
