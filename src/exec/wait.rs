@@ -170,7 +170,7 @@ fn watch(
         await_the_rest(spawned, tell)?;
     }
     drain(spawned)?;
-    spawned.process.reap(Duration::ZERO);
+    spawned.process.reap(OBEYING);
     Ok(Course {
         exit: match exit {
             Some(End::Exited(code)) => Exit::Code(code),

@@ -149,6 +149,13 @@ impl Launched {
         if self.memory.is_none() {
             return true;
         }
+        if let Some(first) = &self.first {
+            let mut ended = [PollFd::new(first.as_fd(), PollFlags::POLLIN)];
+            if poll(&mut ended, PollTimeout::ZERO) == Ok(1) {
+                // The program that made the namespace has nothing left to do.
+                self.kill_maker();
+            }
+        }
         let over = Instant::now() + patience;
         loop {
             let left = over.saturating_duration_since(Instant::now()).as_millis();

@@ -141,7 +141,7 @@ impl Started {
             stdout,
             stderr,
         } = self;
-        must(launched.reap(Duration::ZERO), || {
+        must(launched.reap(Duration::from_secs(5)), || {
             "its reaper ended and cannot be reaped".to_owned()
         })?;
         let bytes = |stream: JoinHandle<Vec<u8>>| stream.join().map_err(|_| "a stream was not read".to_owned());
