@@ -33,3 +33,4 @@ mod support;
 mod terminal;
 mod time;
 mod tools;
+mod ways;
