@@ -12,27 +12,25 @@ mod path;
 mod process;
 mod programs;
 mod race;
+mod scene;
 mod snapshot;
 mod socket;
 mod system;
 mod way;
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Write;
-use std::os::unix::fs::{PermissionsExt, lchown, symlink};
-use std::path::Path;
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, SystemTime};
 
 use nix::unistd::geteuid;
 use ringfence::SandboxMode::{self, ReadOnly, WorkspaceWrite};
 
-use crate::support::{CONTAINER, Case, Neighbour, Outcome, Report, User, World};
+use crate::support::{CONTAINER, Case, Outcome, Report, User, World};
 
-use snapshot::{differences, snapshot};
+use scene::Scene;
+use snapshot::differences;
 use way::{Way, Works};
 
 /// The backends that confine on this system.
@@ -69,7 +67,7 @@ use since;
 /// The first two numbers of the kernel's version.
 fn kernel_version() -> (u32, u32) {
     let release = crate::support::text("/proc/sys/kernel/osrelease");
-    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse());
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     let mut next = || numbers.next().unwrap().expect("a version");
     (next(), next())
 }
@@ -170,129 +168,6 @@ fn equip(way: &Way, world: &World) {
 
 /// The programs that were compiled, by their names.
 static COMPILED: Mutex<BTreeMap<&str, Vec<u8>>> = Mutex::new(BTreeMap::new());
-
-/// What is undone when an attempt is over, however it ended.
-struct Scene<'a> {
-    way: &'a Way,
-    world: &'a World,
-    target: String,
-    neighbour: Option<Neighbour>,
-}
-
-impl Drop for Scene<'_> {
-    fn drop(&mut self) {
-        drop(self.neighbour.take());
-        if !self.way.undo.is_empty() {
-            let undone = self.world.outcome(self.as_harness(self.way.undo));
-            eprintln!("undone: {}", undone.output.status);
-        }
-    }
-}
-
-impl<'a> Scene<'a> {
-    /// Furnishes a fresh world.
-    fn set(way: &'a Way, world: &'a World, mode: SandboxMode) -> Self {
-        let target = match mode {
-            ReadOnly => world.inside("t"),
-            _ => world.beside(),
-        };
-        let mut scene = Scene {
-            way,
-            world,
-            target: target.to_str().unwrap().to_owned(),
-            neighbour: None,
-        };
-        furnish(world, &target);
-        if !way.setup.is_empty() {
-            world.prepare(&format!("export T='{}'\n{}", scene.target, way.setup));
-        }
-        if !way.before.is_empty() {
-            let outcome = world.outcome(scene.as_harness(way.before));
-            assert!(outcome.output.status.success(), "{outcome}");
-        }
-        if !way.neighbour.is_empty() {
-            let program = format!("{}\n{}", way::PRELUDE, way.neighbour);
-            fs::write(world.home().join("neighbour.py"), program).unwrap();
-            let start = "exec python3 -B -I -S \"$HOME/neighbour.py\"";
-            scene.neighbour = Some(world.neighbour(&format!("export T='{}'; {start}", scene.target)));
-        }
-        scene
-    }
-
-    fn as_harness(&self, script: &str) -> Command {
-        let mut command = self.world.command_of_harness("bash");
-        command
-            .args(["-uc", script])
-            .env("T", &self.target)
-            .env("U", self.world.uid().to_string());
-        command
-    }
-
-    fn pid(&self) -> String {
-        self.neighbour
-            .as_ref()
-            .map_or_else(String::new, |neighbour| neighbour.pid().to_string())
-    }
-
-    /// All that lies outside, and what the row's own witness says of the rest of the system.
-    fn look(&self) -> Vec<String> {
-        let mut lines = snapshot(self.world, !self.target.ends_with("/out"));
-        if !self.way.witness.is_empty() {
-            let mut command = self.as_harness(self.way.witness);
-            command.env("N", self.pid());
-            lines.push(format!("witness: {}", self.world.outcome(command).stdout()));
-        }
-        lines
-    }
-
-    /// The attempt's words, behind what they are started through.
-    fn words(&self) -> Vec<String> {
-        self.way.words(TRIED)
-    }
-
-    fn through(&self) -> Vec<String> {
-        if self.way.through.is_empty() {
-            return Vec::new();
-        }
-        let script = format!("{}; exec \"$@\"", self.way.through);
-        ["bash", "-uc", &script, "bash"].map(str::to_owned).to_vec()
-    }
-}
-
-/// What lies in `$T` before every attempt, all of it the user's: three files with two names each or
-/// in a directory, a link, and an empty directory, from another year.
-fn furnish(world: &World, target: &Path) {
-    if !target.exists() {
-        fs::create_dir(target).unwrap();
-    }
-    for name in ["d", "empty"] {
-        fs::create_dir(target.join(name)).unwrap();
-    }
-    for name in ["f", "g", "d/f"] {
-        fs::write(target.join(name), "keep\n").unwrap();
-    }
-    symlink("f", target.join("l")).unwrap();
-    let kept = rustix::fs::XattrFlags::empty();
-    rustix::fs::setxattr(target.join("f"), "user.kept", b"1", kept).expect("a file system with attributes");
-    for (name, bits) in [
-        ("f", 0o644),
-        ("g", 0o644),
-        ("d/f", 0o644),
-        ("l", 0),
-        ("d", 0o755),
-        ("empty", 0o755),
-        ("", 0o755),
-    ] {
-        let path = target.join(name);
-        lchown(&path, Some(world.uid()), Some(world.gid())).unwrap();
-        if bits != 0 {
-            fs::set_permissions(&path, fs::Permissions::from_mode(bits)).unwrap();
-            let then = SystemTime::UNIX_EPOCH + Duration::from_secs(1_577_836_800);
-            File::open(&path).unwrap().set_modified(then).unwrap();
-        }
-    }
-    fs::hard_link(target.join("f"), target.join("second")).unwrap();
-}
 
 /// Shows that the attempt changes the outside where nobody confines it.
 fn control(test: &str, way: &Way, world: &World) {

@@ -92,8 +92,8 @@ def pull(place):
     call((101, 117), 5, N, place, 1)
     call((101, 117), 17, N, 0, 0)");
     the_process_that_started_the_attempt: shell(
-        r#"bash -c 'for p in $PPID 1; do for way in root$T cwd/../out cwd/t; do
-           echo x > /proc/$p/$way/new; chmod 700 /proc/$p/$way/f; done; done'; true"#
+        r"bash -c 'for p in $PPID 1; do for way in root$T cwd/../out cwd/t; do
+           echo x > /proc/$p/$way/new; chmod 700 /proc/$p/$way/f; done; done'; true"
     );
     every_process_that_can_be_seen: python(r"
 for number in [name for name in os.listdir('/proc') if name.isdigit()]:

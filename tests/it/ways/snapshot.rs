@@ -1,6 +1,7 @@
 //! All that can be told of a directory tree from outside, line by line.
 
 use std::collections::hash_map::DefaultHasher;
+use std::fmt::Write;
 use std::fs;
 use std::hash::{Hash, Hasher};
 use std::os::unix::fs::MetadataExt;
@@ -58,7 +59,7 @@ fn line(path: &Path) -> String {
         about.ctime_nsec()
     );
     if about.is_symlink() {
-        line += &format!(" to {}", fs::read_link(path).unwrap().display());
+        let _ = write!(line, " to {}", fs::read_link(path).unwrap().display());
         return line;
     }
     if about.is_file() {
@@ -67,12 +68,12 @@ fn line(path: &Path) -> String {
             content.hash(&mut hasher);
             hasher.finish()
         });
-        line += &format!(" content {content:?}");
+        let _ = write!(line, " content {content:?}");
     }
     if about.is_file() || about.is_dir() {
         let flags = rustix::fs::open(path, OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty())
             .and_then(rustix::fs::ioctl_getflags);
-        line += &format!(" flags {flags:?}");
+        let _ = write!(line, " flags {flags:?}");
     }
     line + &attributes(path)
 }
