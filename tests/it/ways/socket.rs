@@ -54,6 +54,14 @@ attempt(lambda: os.write(os.open('/proc/self/fd/%d' % got[0], os.O_RDWR), b'x'),
         lambda: call((265, 37), got[0], '', AT, S + '/y', EMPTY))
 for name in '/x', '/y': attempt(lambda: put(S + name, 'changed'))
 ");
+    a_file_that_a_neighbour_hands_over_for_reading_is_cut: handed!(
+        "os.open(T + '/f', os.O_RDONLY)",
+        "os.truncate('/proc/self/fd/%d' % got[0], 0)"
+    );
+    what_lies_beneath_a_root_that_a_neighbour_hands_over_is_cut: handed!("os.open('/', os.O_PATH)", r"
+os.fchdir(got[0])
+os.truncate('.' + T + '/f', 0)
+");
     a_name_that_a_neighbour_hands_over: handed!("os.open(T + '/f', os.O_PATH)", r"
 os.write(os.open('/proc/self/fd/%d' % got[0], os.O_RDWR), b'x')
 ");

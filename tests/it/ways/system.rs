@@ -56,6 +56,18 @@ ways! {
         .witness(USED_IN_GROUP)
         .undo(REMOVE_GROUP)
         .needs(control_groups);
+    a_process_is_born_in_another_control_group: root_python(r"
+group = os.open(open(os.environ['HOME'] + '/groups').read().strip(), os.O_RDONLY)
+about = struct.pack('QQQQQQQQQQQ', 0x200000000, 0, 0, 0, 17, 0, 0, 0, 0, 0, group)
+if call(435, about, 88) == 0:
+    for i in range(300000): pass
+    os._exit(0)
+os.wait()
+")
+        .before(MAKE_GROUP)
+        .witness(USED_IN_GROUP)
+        .undo(REMOVE_GROUP)
+        .needs(control_groups);
     the_accounts_of_processes_are_written_outside: root_python("import subprocess; call((163, 89), T + '/f'); subprocess.run(['/bin/true'])")
         .undo("python3 -c 'import ctypes; ctypes.CDLL(None).acct(None)'")
     .alone();
