@@ -150,21 +150,14 @@ pub(crate) fn describe(step: &PlanStep) -> String {
         }
         PlanStep::ShownDevice { device, at } => format!("show the device {} at {}", shown(device), shown(at)),
         PlanStep::DropCapabilities => "drop every capability, and the way to new ones".to_owned(),
-        PlanStep::Landlock {
-            abi, rules, truncation, ..
-        } => {
-            let left = if *truncation {
-                ""
-            } else {
-                " (the mounts refuse truncation)"
-            };
+        PlanStep::Landlock { abi, rules, .. } => {
             let opened: Vec<_> = rules.iter().map(grant).collect();
             let but = if opened.is_empty() {
                 String::new()
             } else {
                 format!(", but for {}", opened.join(", "))
             };
-            format!("refuse every file effect that Landlock {abi} knows{left}{but}")
+            format!("refuse every file effect that Landlock {abi} knows{but}")
         }
         PlanStep::Replaced { by, at } => {
             format!(
@@ -214,14 +207,13 @@ mod tests {
         let step = PlanStep::Landlock {
             abi: 6,
             rules: vec![LandlockRule::Everything(root), LandlockRule::Device("/dev/null".into())],
-            truncation: false,
             sockets: false,
             lasting: true,
             log: false,
         };
         assert_eq!(
             describe(&step),
-            "refuse every file effect that Landlock 6 knows (the mounts refuse truncation), but for /, /dev/null"
+            "refuse every file effect that Landlock 6 knows, but for /, /dev/null"
         );
     }
 

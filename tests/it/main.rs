@@ -35,3 +35,4 @@ mod support;
 mod terminal;
 mod time;
 mod tools;
+mod ways;

@@ -9,7 +9,7 @@ use std::process::Command;
 use ringfence::SandboxMode;
 
 pub(crate) use report::{Outcome, Report};
-pub(crate) use world::{User, World, for_each_user, names, text};
+pub(crate) use world::{Neighbour, User, World, for_each_user, names, text};
 
 /// A container without capabilities in which no further user namespace can be made.
 pub(crate) const CONTAINER: [&str; 9] = [

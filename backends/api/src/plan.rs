@@ -116,9 +116,6 @@ pub enum PlanStep {
         abi: u8,
         /// The grants.
         rules: Vec<LandlockRule>,
-        /// Whether truncation is among them. Where it is, the kernel walks from each file that is opened
-        /// to the root, even for reading; read-only mounts refuse it for nothing.
-        truncation: bool,
         /// Whether sockets of the `AF_UNIX` family outside are closed, where this ABI knows them (abstract ones
         /// from 6, those with a path from 9). The filter closes them in any case.
         sockets: bool,

@@ -32,7 +32,6 @@ pub(crate) struct Order {
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Landlock {
     abi: u8,
-    truncation: bool,
     sockets: bool,
     log: bool,
     opened: Vec<(PathBuf, u64, u64)>,
@@ -89,13 +88,11 @@ impl Order {
                 PlanStep::Landlock {
                     abi,
                     rules,
-                    truncation,
                     sockets,
                     log,
                     ..
                 } => {
                     let landlock = order.landlock.insert(Landlock::new(*abi, rules));
-                    landlock.truncation = *truncation;
                     landlock.sockets = *sockets;
                     landlock.log = *log;
                 }
@@ -176,7 +173,6 @@ impl Landlock {
     fn new(abi: u8, rules: &[LandlockRule]) -> Self {
         let mut landlock = Self {
             abi,
-            truncation: true,
             sockets: false,
             log: false,
             opened: Vec::new(),
@@ -210,7 +206,6 @@ impl Landlock {
         Ok(PlanStep::Landlock {
             abi: self.abi,
             rules: opened.chain(devices).chain(terminals).collect::<std::io::Result<_>>()?,
-            truncation: self.truncation,
             sockets: self.sockets,
             lasting: false,
             log: self.log,

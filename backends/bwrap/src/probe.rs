@@ -105,7 +105,6 @@ fn canary(program: &Path, abi: u8) -> Result<(), String> {
         steps.push(PlanStep::Landlock {
             abi,
             rules: Vec::new(),
-            truncation: false,
             sockets: false,
             lasting: false,
             log: false,

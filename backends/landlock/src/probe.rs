@@ -149,7 +149,6 @@ fn canary(abi: u8, layer: Layer) -> Result<(), String> {
     steps.push(PlanStep::Landlock {
         abi,
         rules: Vec::new(),
-        truncation: !mounts,
         sockets: false,
         lasting: false,
         log: false,

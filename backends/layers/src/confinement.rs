@@ -52,12 +52,11 @@ impl Confinement {
                 PlanStep::Landlock {
                     abi,
                     rules,
-                    truncation,
                     sockets,
                     lasting,
                     log,
                 } => {
-                    let handled = Handled::new(*abi, *truncation, *sockets);
+                    let handled = Handled::new(*abi, *sockets);
                     built.ruleset = Some(if *lasting {
                         rulesets.get(handled, rules)?
                     } else {

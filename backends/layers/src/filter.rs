@@ -87,7 +87,7 @@ const ON_A_PROCESS: [libc::c_long; 11] = [
     libc::SYS_pidfd_open,
 ];
 
-/// The filter of every confined run: foreign architectures and io_uring do not exist, keyrings and
+/// The filter of every confined run: foreign architectures, io_uring and clone3 do not exist, keyrings and
 /// kernel modules are refused, and nothing is typed into a terminal.
 ///
 /// # Errors
@@ -178,6 +178,9 @@ pub(crate) fn sparing() -> Result<Program, TooLong> {
 fn refusals(sockets: Sockets) -> BTreeMap<u32, Outcome> {
     let mut outcomes: BTreeMap<u32, Outcome> = REFUSED.map(|call| (number(call), Outcome::Eperm)).into();
     outcomes.insert(number(libc::SYS_io_uring_setup), Outcome::Enosys);
+    // It can put a new process into any control group whose directory can be opened, and a filter does not see
+    // its arguments. C libraries then use clone(2).
+    outcomes.insert(number(libc::SYS_clone3), Outcome::Enosys);
     outcomes.insert(number(libc::SYS_ioctl), Outcome::Request);
     if sockets.are_closed() {
         outcomes.insert(number(libc::SYS_socket), Outcome::Socket);

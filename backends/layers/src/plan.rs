@@ -101,8 +101,6 @@ pub fn plan(
         steps.push(PlanStep::Landlock {
             abi: host.landlock_abi,
             rules: rules(policy, command, &steps),
-            // A stream that was handed over stands on the caller's mount, which is not read-only.
-            truncation: handed || !mounts,
             sockets: policy.closed().contains(&Door::UnixSockets),
             lasting: command.scratch.is_none(),
             log: command.log && host.landlock_abi >= LOGGING,
@@ -120,6 +118,8 @@ pub fn plan(
     if metadata_filter {
         steps.push(PlanStep::SeccompMetadata);
     }
+    // What another process passes over a socket stands on that process's mounts, where Landlock alone looks.
+    let passed = host.landlock_abi == 0 && !policy.closed().contains(&Door::UnixSockets);
     // Its owner could change the mode of a terminal that is shown on a writable mount.
     let shown = steps.iter().any(|step| matches!(step, PlanStep::ShownDevice { .. }));
     let coverage = coverage(
@@ -131,7 +131,7 @@ pub fn plan(
     // Inside a writable root only a mount can close the nodes that stand there.
     .with(Effect::Devices, mode == SandboxMode::ReadOnly || mounts)
     .without(Effect::Metadata, own_devices && !host.nodes_held)
-    .without(Effect::InheritedDescriptors, handed || shown && host.user_namespace)
+    .without(Effect::InheritedDescriptors, handed || passed || shown && host.user_namespace)
     .with(
         Effect::ProtectedPaths,
         protected.is_empty() || mounts && protected.iter().all(|path| path.target.is_some() && !path.linked),

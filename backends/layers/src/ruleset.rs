@@ -24,18 +24,13 @@ const PATH_SOCKETS: u8 = 9;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handled {
     abi: u8,
-    truncation: bool,
     sockets: bool,
 }
 
 impl Handled {
-    /// What this ABI can refuse, with or without truncation, and connecting to sockets outside.
-    pub(crate) const fn new(abi: u8, truncation: bool, sockets: bool) -> Self {
-        Self {
-            abi,
-            truncation,
-            sockets,
-        }
+    /// What this ABI can refuse, with or without connecting to sockets outside.
+    pub(crate) const fn new(abi: u8, sockets: bool) -> Self {
+        Self { abi, sockets }
     }
 
     /// Every access that changes something.
@@ -47,11 +42,7 @@ impl Handled {
         if self.sockets && self.abi >= PATH_SOCKETS {
             all |= AccessFs::ResolveUnix;
         }
-        if self.truncation {
-            all
-        } else {
-            all & !make_bitflags!(AccessFs::{Truncate})
-        }
+        all
     }
 }
 
@@ -200,20 +191,16 @@ mod tests {
     use super::*;
 
     fn of(abi: u8) -> BitFlags<AccessFs> {
-        Handled::new(abi, true, false).accesses()
+        Handled::new(abi, false).accesses()
     }
 
     #[test]
     fn sockets_are_closed_with_what_each_abi_has() {
         for abi in 1..=12 {
-            let closed = Handled::new(abi, true, true);
+            let closed = Handled::new(abi, true);
             assert_eq!(closed.accesses().contains(AccessFs::ResolveUnix), abi >= 9);
             assert_eq!(closed.scopes().contains(Scope::AbstractUnixSocket), abi >= 6);
-            assert!(
-                !Handled::new(abi, true, false)
-                    .scopes()
-                    .contains(Scope::AbstractUnixSocket)
-            );
+            assert!(!Handled::new(abi, false).scopes().contains(Scope::AbstractUnixSocket));
         }
     }
 
@@ -234,14 +221,5 @@ mod tests {
         assert!(of(2).contains(AccessFs::Refer));
         assert!(of(3).contains(AccessFs::Truncate));
         assert!(of(5).contains(AccessFs::IoctlDev));
-    }
-
-    #[test]
-    fn truncation_alone_can_be_left_to_the_mounts() {
-        for abi in 3..=12 {
-            let without = Handled::new(abi, false, false).accesses();
-            assert_eq!(without | AccessFs::Truncate, of(abi));
-            assert!(!without.contains(AccessFs::Truncate));
-        }
     }
 }

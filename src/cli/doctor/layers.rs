@@ -19,8 +19,7 @@ const NO_MOUNTS: &str = "let this user make user namespaces (user.max_user_names
 
 const MOUNTS_COST: &str = "0.22 ms a run: 0.15 ms to make the mounts, 0.07 ms to drop them";
 const FILTER_COST: &str = "0.04 ms at a start";
-/// Where mounts refuse truncation, Landlock is not asked about it.
-const TRUNCATION_COST: &str = "1.1 µs at each opening of a file: without mounts Landlock governs truncation";
+const TRUNCATION_COST: &str = "1.1 µs at each opening of a file, for governing truncation";
 
 /// One layer of confinement, or one source of evidence.
 #[derive(Debug, PartialEq, Eq, Serialize)]
@@ -71,7 +70,7 @@ fn landlock(host: &HostSupport) -> LayerRow {
         layer: "landlock",
         available: Some(true),
         detail: Some(format!("ABI {}", host.landlock_abi)),
-        cost: (!host.mounts && truncate).then_some(TRUNCATION_COST),
+        cost: truncate.then_some(TRUNCATION_COST),
         advice: newer.then_some(NEWER_KERNEL),
     }
 }

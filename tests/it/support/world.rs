@@ -13,7 +13,7 @@ use std::thread;
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
-use nix::unistd::{Pid, geteuid};
+use nix::unistd::{Pid, getegid, geteuid};
 use tempfile::TempDir;
 
 use super::Outcome;
@@ -40,7 +40,7 @@ pub(crate) enum User {
 
 impl User {
     /// Every user that the harness can be.
-    fn all() -> Vec<Self> {
+    pub(crate) fn all() -> Vec<Self> {
         if geteuid().is_root() {
             vec![Self::Caller, Self::Nobody]
         } else {
@@ -107,6 +107,15 @@ impl World {
         }
     }
 
+    /// The user's group.
+    pub(crate) fn gid(&self) -> u32 {
+        if self.user == User::Nobody {
+            NOBODY
+        } else {
+            getegid().as_raw()
+        }
+    }
+
     /// The program under test, where this world's user can execute it.
     pub(crate) fn program(&self) -> PathBuf {
         self.dir.path().join("bin/ringfence")
@@ -160,6 +169,16 @@ impl World {
 
     /// A command as the user, in the workspace, in a small environment, without input.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.command_of_harness(program);
+        if self.user == User::Nobody {
+            // The standard library drops the supplementary groups as well.
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        command
+    }
+
+    /// The same as the user of the harness, for what must stand before the user comes.
+    pub(crate) fn command_of_harness(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = process(program);
         command
             .current_dir(self.workspace())
@@ -174,10 +193,6 @@ impl World {
                     .map(|(name, value)| (name, self.expand(value.as_ref()))),
             )
             .stdin(Stdio::null());
-        if self.user == User::Nobody {
-            // The standard library drops the supplementary groups as well.
-            command.uid(NOBODY).gid(NOBODY);
-        }
         command
     }
 
