@@ -9,7 +9,7 @@ use ringfence_backend::FileId;
 use ringfence_backend::status::{Failure, Stage};
 
 use crate::arguments::NODES;
-use crate::order::{Order, pinned};
+use crate::order::{Name, Order, pinned};
 
 /// A file system of the namespace's own, in which terminals are made.
 const TERMINALS: &str = "/dev/pts";
@@ -69,17 +69,17 @@ impl Order {
     /// Whether a mount at this path is one that was asked for, or stands beneath one.
     fn may_be_writable(&self, at: &Path) -> bool {
         // Where several lie above one another, the nearest counts.
-        let nearest = |paths: &[PathBuf]| {
-            let above = paths.iter().filter(|path| at.starts_with(path));
+        let nearest = |paths: &[Name]| {
+            let above = paths.iter().filter(|path| at.starts_with(&***path));
             above.map(|path| path.components().count()).max()
         };
-        let own = at == Path::new(TERMINALS) || self.nodes.iter().any(|node| node == at);
+        let own = at == Path::new(TERMINALS) || self.nodes.iter().any(|node| **node == *at);
         own || nearest(&self.writable) > nearest(&self.read_only)
     }
 
     /// Whether devices may work in a mount at this path.
     fn may_have_devices(&self, at: &Path) -> bool {
-        let shown = self.shown.iter().any(|shown| shown == at);
+        let shown = self.shown.iter().any(|shown| **shown == *at);
         shown || at == Path::new(TERMINALS) || NODES.iter().any(|node| at == Path::new(node))
     }
 }
