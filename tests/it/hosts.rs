@@ -2,7 +2,7 @@
 
 mod bubblewrap;
 mod containers;
-mod given;
+pub(crate) mod given;
 mod kernels;
 mod launcher;
 mod lies;
