@@ -6,6 +6,7 @@ pub(crate) mod given;
 mod kernels;
 mod launcher;
 mod lies;
+mod mounts;
 mod nested;
 mod verdicts;
 mod without_landlock;

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use ringfence_backend::{Door, FileId, LandlockRule, Observe, PinnedPath, PlanStep, PrepareError};
+use ringfence_backend::{Door, FileId, LandlockRule, Observe, PinnedPath, PlanStep, PrepareError, Sealed};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::NODES;
@@ -14,6 +14,8 @@ use crate::arguments::NODES;
 /// The order.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
+    /// Whether the launcher keeps later mounts out and makes device nodes read-only.
+    pub(crate) seal: bool,
     /// What must stand at each path: device and inode.
     pub(crate) found: Vec<(Name, u64, u64)>,
     /// Where mounts may be writable.
@@ -82,7 +84,12 @@ impl Order {
         };
         for step in steps {
             match step {
-                PlanStep::Bubblewrap { prepared: false, .. } => order.nodes.extend(NODES.map(Name::from)),
+                PlanStep::Bubblewrap { sealed, .. } => {
+                    order.seal = *sealed == Sealed::Within;
+                    if *sealed == Sealed::No {
+                        order.nodes.extend(NODES.map(Name::from));
+                    }
+                }
                 PlanStep::Writable(root) | PlanStep::Held(root) => {
                     order.found.push(known(root));
                     order.writable.push(root.path().into());

@@ -38,6 +38,10 @@ pub(crate) fn check(order: &Order) -> Result<(), Failure> {
         if mount.writable && !order.may_be_writable(&mount.at) {
             return Err(failed(Stage::Mounts, Errno::EROFS));
         }
+        // What is mounted on the host later would come with flags of its own.
+        if mount.shares && order.nodes.is_empty() {
+            return Err(failed(Stage::Mounts, Errno::EBUSY));
+        }
         // On a read-only mount, too, a device can be written.
         if mount.devices && !order.may_have_devices(&mount.at) {
             return Err(failed(Stage::Mounts, Errno::ENODEV));
@@ -93,6 +97,8 @@ struct Mount {
     writable: bool,
     /// Whether device nodes work in it.
     devices: bool,
+    /// Whether mounts made elsewhere come to it (mount_namespaces(7)).
+    shares: bool,
 }
 
 impl Mount {
@@ -127,6 +133,9 @@ fn mount(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
     let (id, parent) = (number(fields.next()?)?, number(fields.next()?)?);
     let (at, options) = (fields.nth(2)?, fields.next()?);
+    // Optional fields up to the dash: `shared:1`, `master:1`, `propagate_from:1`.
+    let mut more = fields.take_while(|field| *field != b"-");
+    let shares = more.any(|field| field.starts_with(b"shared:") || field.starts_with(b"master:"));
     let has = |wanted: &[u8]| options.split(|byte| *byte == b',').any(|option| option == wanted);
     Some(Mount {
         id,
@@ -134,6 +143,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
         at: PathBuf::from(OsString::from_vec(unescaped(at)?)),
         writable: !has(b"ro"),
         devices: !has(b"nodev"),
+        shares,
     })
 }
 
@@ -167,6 +177,7 @@ mod tests {
         assert_eq!((&*mounts[0].at, mounts[0].writable), (Path::new("/"), false));
         assert_eq!((&*mounts[1].at, mounts[1].writable), (Path::new("/a b\nc\\"), true));
         assert_eq!((mounts[0].devices, mounts[1].devices), (true, false));
+        assert_eq!((mounts[0].shares, mounts[1].shares), (true, false));
     }
 
     #[test]

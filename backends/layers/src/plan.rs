@@ -129,7 +129,7 @@ pub fn plan(
     )
     // Inside a writable root only a mount can close the nodes that stand there.
     .with(Effect::Devices, mode == SandboxMode::ReadOnly || mounts)
-    .without(Effect::Metadata, own_devices && !host.nodes_held)
+    .without(Effect::Metadata, own_devices && !host.sealed)
     .without(Effect::InheritedDescriptors, handed || shown && host.user_namespace)
     .with(
         Effect::ProtectedPaths,
