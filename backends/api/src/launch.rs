@@ -147,6 +147,10 @@ pub fn attempt(boundary: &dyn Boundary, launch: &Launch<'_>, attempts: &dyn Atte
 
 /// What was told of a launch.
 #[derive(Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the launch"
+)]
 pub(crate) struct Told {
     armed: bool,
     pub(crate) failed: Option<Failure>,
