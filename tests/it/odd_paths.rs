@@ -41,7 +41,7 @@ fn for_each_name(test: impl Fn(&World, [&str; 2], &OsStr)) {
     for_each_user(|world| {
         for backend in NAMED {
             for name in NAMES {
-                eprintln!("{backend:?} and {:?}", OsStr::from_bytes(name));
+                eprintln!("{backend:?} and {}", name.escape_ascii());
                 test(world, backend, OsStr::from_bytes(name));
             }
         }

@@ -238,3 +238,18 @@ fn shared_memory_is_the_runs_own_where_the_host_has_none() {
             assert_eq!(report.stdout(), "a\n", "{report}");
         });
 }
+
+#[test]
+fn where_there_is_no_proc_bubblewrap_says_so_and_landlock_gives_what_it_can() {
+    let host = ["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/proc", "--"];
+    on_host(&host, |root| {
+        let reason = Given::Refused(&[("bwrap", "No such file or directory")]);
+        // A user namespace is made through /proc.
+        let landlock = if root {
+            Given::Full("landlock")
+        } else {
+            Given::Partial("landlock", OPEN)
+        };
+        [landlock, reason, landlock]
+    });
+}

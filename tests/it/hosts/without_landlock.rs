@@ -8,7 +8,7 @@ use super::{kernel_failing, kernel_with};
 use crate::support::{Case, World, for_each_user, names, text};
 
 /// Everything that could change what is outside, one attempt after another; none may stop the next.
-const ATTACKS: &str = r#"
+const ATTACKS: &str = r"
 exec 2>/dev/null
 echo x > $OUT/f; : > $OUT/f; truncate -s 0 $OUT/f; echo x >> $OUT/f; echo x > $OUT/new
 rm -f $OUT/f; rm -rf $OUT/d; mv $OUT/f $OUT/g; mv $OUT/f hauled; ln $OUT/f hard && echo x > hard
@@ -44,7 +44,7 @@ tries(lambda: os.open('f', os.O_WRONLY, dir_fd=held)); tries(lambda: os.unlink('
 for number in (425, 428, 429, 430, 431, 432, 442, 304, 165): libc.syscall(number, 1, 0, 0, 0, 0, 0)
 PY
 echo ran > $W/ran; exit 0
-"#;
+";
 
 /// What is outside: contents, modes, times, owners, attributes, and what the kernel is set to.
 const STATE: &str = "cd $OUT; find . -printf '%p %y %m %T@ %u %g %s %n %l\\n' | sort; cat f; \
