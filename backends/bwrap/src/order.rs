@@ -162,6 +162,11 @@ impl Order {
         self.landlock.is_some()
     }
 
+    /// Whether neither a domain nor a user namespace keeps the command from processes that it can see.
+    pub(crate) fn stands_alone(&self) -> bool {
+        self.landlock.is_none() && !self.seal && self.nodes.is_empty()
+    }
+
     /// The steps that are left for the command itself.
     ///
     /// # Errors

@@ -42,6 +42,10 @@ pub(crate) fn check(order: &Order) -> Result<(), Failure> {
         if mount.shares && order.nodes.is_empty() {
             return Err(failed(Stage::Mounts, Errno::EBUSY));
         }
+        // Without a domain and a user namespace, it leads to processes that are confined elsewhere.
+        if mount.processes && !mount.at.starts_with("/proc") && order.stands_alone() {
+            return Err(failed(Stage::Place, Errno::EXDEV));
+        }
         // On a read-only mount, too, a device can be written.
         if mount.devices && !order.may_have_devices(&mount.at) {
             return Err(failed(Stage::Mounts, Errno::ENODEV));
@@ -90,6 +94,7 @@ impl Order {
 
 /// One mount.
 #[derive(Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own about the mount")]
 struct Mount {
     id: u64,
     parent: u64,
@@ -99,6 +104,8 @@ struct Mount {
     devices: bool,
     /// Whether mounts made elsewhere come to it (mount_namespaces(7)).
     shares: bool,
+    /// Whether it shows the processes of a namespace (proc(5)).
+    processes: bool,
 }
 
 impl Mount {
@@ -134,8 +141,11 @@ fn mount(line: &[u8]) -> Option<Mount> {
     let (id, parent) = (number(fields.next()?)?, number(fields.next()?)?);
     let (at, options) = (fields.nth(2)?, fields.next()?);
     // Optional fields up to the dash: `shared:1`, `master:1`, `propagate_from:1`.
-    let mut more = fields.take_while(|field| *field != b"-");
-    let shares = more.any(|field| field.starts_with(b"shared:") || field.starts_with(b"master:"));
+    let mut shares = false;
+    for field in fields.by_ref().take_while(|field| *field != b"-") {
+        shares |= field.starts_with(b"shared:") || field.starts_with(b"master:");
+    }
+    let processes = fields.next() == Some(b"proc");
     let has = |wanted: &[u8]| options.split(|byte| *byte == b',').any(|option| option == wanted);
     Some(Mount {
         id,
@@ -144,6 +154,7 @@ fn mount(line: &[u8]) -> Option<Mount> {
         writable: !has(b"ro"),
         devices: !has(b"nodev"),
         shares,
+        processes,
     })
 }
 
@@ -178,6 +189,13 @@ mod tests {
         assert_eq!((&*mounts[1].at, mounts[1].writable), (Path::new("/a b\nc\\"), true));
         assert_eq!((mounts[0].devices, mounts[1].devices), (true, false));
         assert_eq!((mounts[0].shares, mounts[1].shares), (true, false));
+    }
+
+    #[test]
+    fn a_mount_that_shows_processes_is_known_by_its_type() {
+        let table = "1 0 0:1 / /srv/proc rw - proc p rw\n2 0 0:1 / /proc rw shared:1 master:2 - ext4 proc rw\n";
+        let mounts = mounts(table.as_bytes()).unwrap();
+        assert_eq!((mounts[0].processes, mounts[1].processes), (true, false));
     }
 
     #[test]

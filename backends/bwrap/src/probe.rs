@@ -27,6 +27,9 @@ pub(crate) fn probe(program: &Path) -> Result<HostSupport, String> {
     }
     shows_nothing_covered()?;
     let abi = landlock_abi().unwrap_or(0);
+    if abi == 0 && is_privileged() {
+        no_other_proc()?;
+    }
     let sealed = if is_privileged() {
         Sealed::Before
     } else {
@@ -84,6 +87,19 @@ fn shows_nothing_covered() -> Result<(), String> {
     } else {
         Ok(())
     }
+}
+
+/// That no other /proc can be seen: without Landlock, root could reach what is confined elsewhere through it.
+fn no_other_proc() -> Result<(), String> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
+    let shows = mounts.lines().filter(|line| line.contains(" - proc "));
+    // proc_pid_mountinfo(5): the fifth field is where a mount is attached.
+    let mut at = shows.filter_map(|line| line.split(' ').nth(4));
+    at.find(|at| !Path::new(at).starts_with("/proc")).map_or(Ok(()), |at| {
+        Err(format!(
+            "a second /proc is mounted at {at}, and without Landlock a command of root's could reach other processes through it"
+        ))
+    })
 }
 
 /// What a verdict rests on.

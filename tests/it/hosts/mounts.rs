@@ -140,3 +140,32 @@ fn a_launcher_that_has_sealed_its_mounts_has_no_capability_left() {
             assert_eq!(report.stdout(), "0000000000000000\n", "{report}");
         });
 }
+
+#[test]
+fn a_second_proc_leads_no_run_of_roots_to_what_is_confined_elsewhere() {
+    let test = "a_second_proc_leads_no_run_of_roots_to_what_is_confined_elsewhere";
+    let Some(world) = World::of_root(test) else { return };
+    world.prepare("mkdir $OUT/proc $OUT/other; echo keep > $OUT/other/f; mkfifo $OUT/other/go");
+    // A run of somebody else's, whose command has no more rights than the one that attacks it.
+    let host = "mount -t proc proc $OUT/proc; cd $OUT/other\n\
+        $BIN run -m workspace-write --evidence off -- bash -c 'echo up > up; read x < go' > /dev/null 2>&1 < /dev/null & \n\
+        while [ ! -s $OUT/other/up ]; do :; done; cd $W; status=0; \"$@\" || status=$?; echo > $OUT/other/go; wait; exit $status";
+    let attack = "for p in $OUT/proc/[0-9]*; do echo x > $p/cwd/f; echo x > $p/cwd/new; chmod 777 $p/cwd/f; done 2>/dev/null; exit 3";
+    for kernel in [vec![], kernel_failing("landlock_create_ruleset", "ENOSYS")] {
+        world.prepare("rm -f $OUT/other/up");
+        let words = ["unshare", "--mount", "bash", "-euc", host, "-"].map(str::to_owned);
+        let report = Case::new(WorkspaceWrite)
+            .options(ASKED[1].iter().copied())
+            .options(["--evidence", "off"])
+            .inside(words.into_iter().chain(kernel.iter().cloned()))
+            .shell(attack)
+            .run_in(&world);
+        assert_eq!(text(world.outside("other/f")), "keep\n", "{report}");
+        assert!(!world.outside("other/new").exists(), "{report}");
+        if kernel.is_empty() {
+            report.assert_exit(3).assert_full();
+        } else {
+            super::given::assert_refused(&report, &[("bwrap", "a second /proc is mounted at")]);
+        }
+    }
+}
