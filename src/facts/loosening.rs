@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use ringfence_backend::{HOST_TEMP, SandboxMode};
-use serde::Serialize;
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 
 use super::{Denial, Operation};
 
@@ -22,13 +23,24 @@ pub struct Loosening {
 }
 
 /// A change of policy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Loosen {
     /// One more writable root: the file itself, or the directory that a name is to change in.
     AddWrite(PathBuf),
     /// The next looser mode.
     Mode(SandboxMode),
+}
+
+impl Serialize for Loosen {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        match self {
+            // A path of any bytes: one that is no text must not cost the whole report.
+            Self::AddWrite(root) => super::path_entry(&mut map, "addWrite", root)?,
+            Self::Mode(mode) => map.serialize_entry("mode", mode)?,
+        }
+        map.end()
+    }
 }
 
 impl Loosening {
@@ -106,6 +118,17 @@ mod tests {
         assert_eq!(
             loosen(mode, Operation::Create, "/srv/a/x"),
             Some(Loosen::AddWrite("/srv/a".into()))
+        );
+    }
+
+    #[test]
+    fn a_root_that_is_no_text_is_told_beside_its_bytes() {
+        use std::os::unix::ffi::OsStrExt;
+        let odd = Path::new(std::ffi::OsStr::from_bytes(b"/a/\xff"));
+        let told = serde_json::to_value(Loosen::AddWrite(odd.to_owned())).unwrap();
+        assert_eq!(
+            told,
+            serde_json::json!({"addWrite": "/a/\u{fffd}", "addWriteBytes": "L2Ev/w=="})
         );
     }
 

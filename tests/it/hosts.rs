@@ -2,10 +2,11 @@
 
 mod bubblewrap;
 mod containers;
-mod given;
+pub(crate) mod given;
 mod kernels;
 mod launcher;
 mod lies;
+mod mounts;
 mod nested;
 mod verdicts;
 mod without_landlock;

@@ -24,6 +24,7 @@ mod library;
 mod limits;
 mod long_commands;
 mod modes;
+mod odd_paths;
 mod output;
 mod passthrough;
 mod privilege;

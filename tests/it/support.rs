@@ -4,6 +4,7 @@ mod report;
 mod world;
 
 use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use ringfence::SandboxMode;
@@ -105,6 +106,15 @@ impl Case {
     /// Runs the case in a world that is already prepared and reads the document it prints.
     pub(crate) fn run_in(&self, world: &World) -> Report {
         Report::read(self.outcome_in(world))
+    }
+
+    /// The same, started by the harness's own user, whoever the world's is.
+    pub(crate) fn run_as_root_in(&self, world: &World) -> Report {
+        let mut command = self.command_in(world);
+        command.uid(0).gid(0);
+        let outcome = world.outcome(command);
+        eprintln!("{outcome}");
+        Report::read(outcome)
     }
 
     /// Runs the case in a world that is already prepared, whatever it prints.

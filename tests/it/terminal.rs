@@ -1,5 +1,7 @@
 //! A terminal that a command shares with the caller: who has it, and when.
 
+mod under_bwrap;
+
 use crate::support::for_each_user;
 
 /// Runs an interactive shell through Ringfence at a terminal, leaves it, and reads a line after it.

@@ -10,6 +10,7 @@
 )]
 
 mod background;
+mod launcher;
 mod soak;
 
 use std::os::unix::fs::PermissionsExt;

@@ -95,8 +95,9 @@ pub struct HostSupport {
     /// Whether the runner has no capability, so that it can change metadata for a confined process
     /// with exactly that process's rights.
     pub unprivileged: bool,
-    /// Whether the modes of the device nodes in a /dev of the run's own are out of its reach.
-    pub nodes_held: bool,
+    /// Whether what the host mounts later stays out of a run, and the device nodes in a /dev of its own keep
+    /// their modes.
+    pub sealed: bool,
     /// Whether the host has `/dev/shm`.
     pub shared_memory: bool,
     /// What is not there, and why.

@@ -39,6 +39,8 @@ mod limit;
 mod listener;
 mod mode;
 #[cfg(target_os = "linux")]
+pub mod mounts;
+#[cfg(target_os = "linux")]
 mod order;
 #[cfg(target_os = "linux")]
 mod outside;
@@ -79,7 +81,7 @@ pub use limit::{ChildLimit, current_limit};
 pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};
 pub use pinned::{FileId, PinnedPath, WorkspaceRoot};
-pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, StdioKind};
+pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, Sealed, StdioKind};
 pub use policy::{PolicyParts, PolicyShape, Protected, Require, SandboxExecutionPolicy, Temp};
 #[cfg(target_os = "linux")]
 pub use running::Launched;

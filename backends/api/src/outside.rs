@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use nix::errno::Errno;
 
 use crate::child::default_signals;
+use crate::mounts;
 
 /// What may be a mount of its own in /dev: terminals, and in containers each node.
 const MOUNTED: [&CStr; 7] = [
@@ -67,43 +68,23 @@ pub(crate) extern "C" fn outside_main(argument: *mut c_void) -> c_int {
 /// Gives this process mounts of its own, to which those do not come that the host makes later, and makes the
 /// device nodes read-only there: whoever shows them elsewhere shows them so.
 fn prepare_mounts() -> Result<(), Errno> {
-    let read_only = libc::mount_attr {
-        attr_set: libc::MOUNT_ATTR_RDONLY,
-        attr_clr: 0,
-        propagation: 0,
-        userns_fd: 0,
-    };
-    let none = ptr::null::<libc::c_char>();
-    let done = |result: libc::c_long| if result < 0 { Err(Errno::last()) } else { Ok(()) };
-    // SAFETY: C strings, and a live structure of the given size.
-    unsafe {
-        let close = |path: &CStr| {
-            let size = size_of::<libc::mount_attr>();
-            done(libc::syscall(
-                libc::SYS_mount_setattr,
-                libc::AT_FDCWD,
-                path.as_ptr(),
-                0,
-                &raw const read_only,
-                size,
-            ))
-        };
-        done(libc::unshare(libc::CLONE_NEWNS).into())?;
-        done(libc::mount(none, c"/".as_ptr(), none, libc::MS_REC | libc::MS_PRIVATE, none.cast()).into())?;
-        let dev = c"/dev".as_ptr();
-        // A directory that nothing is mounted on has no flags of its own (EINVAL).
-        if close(c"/dev").is_err() {
-            done(libc::mount(dev, dev, none, libc::MS_BIND | libc::MS_REC, none.cast()).into())?;
-            close(c"/dev")?;
+    mounts::keep_to_oneself()?;
+    // A directory that nothing is mounted on has no flags of its own (EINVAL).
+    if mounts::make_read_only(c"/dev").is_err() {
+        let (dev, none) = (c"/dev".as_ptr(), ptr::null::<libc::c_char>());
+        // SAFETY: C strings.
+        if unsafe { libc::mount(dev, dev, none, libc::MS_BIND | libc::MS_REC, none.cast()) } < 0 {
+            return Err(Errno::last());
         }
-        for inside in MOUNTED {
-            match close(inside) {
-                Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => {}
-                other => return other,
-            }
-        }
-        Ok(())
+        mounts::make_read_only(c"/dev")?;
     }
+    for inside in MOUNTED {
+        match mounts::make_read_only(inside) {
+            Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => {}
+            other => return other,
+        }
+    }
+    Ok(())
 }
 
 /// Executes the program; gives why it could not.

@@ -42,6 +42,7 @@ struct Begun {
     arrived: bool,
     words: OwnedFd,
     program: String,
+    patience: Duration,
 }
 
 /// Starts a command through a program.
@@ -132,6 +133,7 @@ fn begin(through: &Through, launch: &Launch<'_>, image: Option<&ExecImage>) -> R
         arrived: false,
         words,
         program: through.program.to_string_lossy().into_owned(),
+        patience: PATIENCE,
     };
     match outside.failed() {
         Some(errno) => Err(begun.outside(&format!("it could not be started: {}", errno.desc()))),
@@ -142,7 +144,7 @@ fn begin(through: &Through, launch: &Launch<'_>, image: Option<&ExecImage>) -> R
 impl Begun {
     /// Listens until it is known how the launch went, or nothing more can come.
     fn hear(&mut self, known: impl Fn(&Told) -> bool) -> Result<(), LaunchError> {
-        let over = Instant::now() + PATIENCE;
+        let over = Instant::now() + self.patience;
         loop {
             match self.launched.channel().take() {
                 Ok(message) => self.told.hear(message),
@@ -187,7 +189,10 @@ impl Begun {
         let left = over.saturating_duration_since(Instant::now());
         if left.is_zero() {
             self.launched.kill_maker();
-            return Err(self.outside(&format!("it did not start the command within {} s", PATIENCE.as_secs())));
+            return Err(self.outside(&format!(
+                "it did not start the command within {} s",
+                self.patience.as_secs()
+            )));
         }
         let timeout = i32::try_from(left.as_millis()).unwrap_or(i32::MAX).max(1);
         let timeout = PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX);
@@ -254,3 +259,6 @@ fn said(words: BorrowedFd<'_>) -> String {
 fn word(text: String) -> io::Result<CString> {
     Ok(CString::new(text)?)
 }
+
+#[cfg(test)]
+mod tests;

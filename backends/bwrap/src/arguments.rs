@@ -6,7 +6,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ringfence_backend::{PlanStep, PrepareError};
+use ringfence_backend::{PlanStep, PrepareError, Sealed};
 
 /// The nodes that bubblewrap shows in a /dev of its own, each on a mount of its own. It has no option that
 /// makes those read-only and leaves the devices open.
@@ -79,12 +79,18 @@ fn list(steps: &[PlanStep]) -> Vec<PathBuf> {
     ] {
         list.word(option);
     }
-    // Root without the right to mount has to be told that a user namespace would give it that.
-    if steps
-        .iter()
-        .any(|step| matches!(step, PlanStep::Bubblewrap { prepared: false, .. }))
-    {
+    let sealed = steps.iter().find_map(|step| match step {
+        PlanStep::Bubblewrap { sealed, .. } => Some(*sealed),
+        _ => None,
+    });
+    if sealed != Some(Sealed::Before) {
+        // Root without the right to mount has to be told that a user namespace would give it that.
         list.word("--unshare-user");
+    }
+    if sealed == Some(Sealed::Within) {
+        // For the launcher, in that namespace alone, until it has sealed what it stands in.
+        list.word("--cap-add");
+        list.word("CAP_SYS_ADMIN");
     }
     let opened = steps
         .iter()

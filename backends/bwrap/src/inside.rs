@@ -1,12 +1,16 @@
 //! The launcher's work inside what bubblewrap has made.
 
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
 
+use caps::CapSet;
+use nix::errno::Errno;
 use ringfence_backend::status::{Failure, Stage};
-use ringfence_backend::{Boundary, Launcher};
+use ringfence_backend::{Boundary, Launcher, mounts};
 use ringfence_layers::{Breakout, Confinement, Rulesets};
 
+use crate::arguments::NODES;
 use crate::order::Order;
 use crate::place;
 
@@ -31,6 +35,9 @@ fn prepare(order: &[u8]) -> Result<(Inside, Breakout), Failure> {
         errno: errno.unwrap_or(nix::errno::Errno::EINVAL as i32),
     };
     let order = Order::decode(order).ok_or(failed(Stage::Place, None))?;
+    if order.seal {
+        seal(&order).map_err(|errno| failed(Stage::Mounts, Some(errno as i32)))?;
+    }
     let found = place::check(&order)?;
     let steps = order
         .steps(&found)
@@ -40,6 +47,24 @@ fn prepare(order: &[u8]) -> Result<(Inside, Breakout), Failure> {
     let runner = order.runner.filter(|_| order.has_domain()).map(owned);
     let attempts = Breakout::new(runner).map_err(|_| failed(Stage::Place, None))?;
     Ok((Inside(confinement), attempts))
+}
+
+/// Keeps out what the host mounts later, closes the device nodes, and gives up the right to do so.
+fn seal(order: &Order) -> Result<(), Errno> {
+    mounts::keep_to_oneself()?;
+    let shown = order.shown.iter().map(|at| at.as_os_str().as_bytes());
+    for node in NODES.iter().map(|node| node.as_bytes()).chain(shown) {
+        mounts::make_read_only(&CString::new(node).map_err(|_| Errno::EINVAL)?)?;
+    }
+    for set in [
+        CapSet::Ambient,
+        CapSet::Inheritable,
+        CapSet::Effective,
+        CapSet::Permitted,
+    ] {
+        caps::clear(None, set).map_err(|_| Errno::EPERM)?;
+    }
+    Ok(())
 }
 
 /// A descriptor that the runner handed on for a trial.

@@ -1,10 +1,12 @@
 //! What the launcher is told of the boundary: what it must find, and what it adds.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::ops::Deref;
 use std::os::fd::RawFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use ringfence_backend::{Door, FileId, LandlockRule, Observe, PinnedPath, PlanStep, PrepareError};
+use ringfence_backend::{Door, FileId, LandlockRule, Observe, PinnedPath, PlanStep, PrepareError, Sealed};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::NODES;
@@ -12,20 +14,40 @@ use crate::arguments::NODES;
 /// The order.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
+    /// Whether the launcher keeps later mounts out and makes device nodes read-only.
+    pub(crate) seal: bool,
     /// What must stand at each path: device and inode.
-    pub(crate) found: Vec<(PathBuf, u64, u64)>,
+    pub(crate) found: Vec<(Name, u64, u64)>,
     /// Where mounts may be writable.
-    pub(crate) writable: Vec<PathBuf>,
+    pub(crate) writable: Vec<Name>,
     /// Where they may not be, inside those.
-    pub(crate) read_only: Vec<PathBuf>,
+    pub(crate) read_only: Vec<Name>,
     /// Device nodes whose mounts may be writable, because nobody could make them otherwise.
-    pub(crate) nodes: Vec<PathBuf>,
+    pub(crate) nodes: Vec<Name>,
     /// Devices that are shown under names of their own.
-    pub(crate) shown: Vec<PathBuf>,
+    pub(crate) shown: Vec<Name>,
     pub(crate) landlock: Option<Landlock>,
     pub(crate) filters: Vec<Filter>,
     /// The runner's process, for a trial.
     pub(crate) runner: Option<RawFd>,
+}
+
+/// A path, every byte of which travels: serde takes a `PathBuf` for text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Name(OsString);
+
+impl Deref for Name {
+    type Target = Path;
+
+    fn deref(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+impl<P: AsRef<OsStr> + ?Sized> From<&P> for Name {
+    fn from(path: &P) -> Self {
+        Self(path.as_ref().to_owned())
+    }
 }
 
 /// A Landlock domain.
@@ -34,9 +56,9 @@ pub(crate) struct Landlock {
     abi: u8,
     sockets: bool,
     log: bool,
-    opened: Vec<(PathBuf, u64, u64)>,
-    devices: Vec<PathBuf>,
-    terminals: Vec<PathBuf>,
+    opened: Vec<(Name, u64, u64)>,
+    devices: Vec<Name>,
+    terminals: Vec<Name>,
 }
 
 /// A filter.
@@ -62,28 +84,35 @@ impl Order {
         };
         for step in steps {
             match step {
-                PlanStep::Bubblewrap { prepared: false, .. } => order.nodes.extend(NODES.map(PathBuf::from)),
+                PlanStep::Bubblewrap { sealed, .. } => {
+                    order.seal = *sealed == Sealed::Within;
+                    if *sealed == Sealed::No {
+                        order.nodes.extend(NODES.map(Name::from));
+                    }
+                }
                 PlanStep::Writable(root) | PlanStep::Held(root) => {
                     order.found.push(known(root));
-                    order.writable.push(root.path().to_owned());
+                    order.writable.push(root.path().into());
                 }
                 PlanStep::Shown { from, at } => {
-                    order.found.push((at.clone(), from.id().device, from.id().inode));
-                    order.writable.push(at.clone());
+                    order
+                        .found
+                        .push((at.as_path().into(), from.id().device, from.id().inode));
+                    order.writable.push(at.as_path().into());
                 }
                 PlanStep::ShownDevice { at, .. } => {
-                    order.shown.push(at.clone());
+                    order.shown.push(at.as_path().into());
                     if !order.nodes.is_empty() {
-                        order.nodes.push(at.clone());
+                        order.nodes.push(at.as_path().into());
                     }
                 }
                 PlanStep::Protected(path) => {
                     order.found.push(known(path));
-                    order.read_only.push(path.path().to_owned());
+                    order.read_only.push(path.path().into());
                 }
                 PlanStep::Replaced { by, at } => {
-                    order.found.push((at.clone(), by.id().device, by.id().inode));
-                    order.read_only.push(at.clone());
+                    order.found.push((at.as_path().into(), by.id().device, by.id().inode));
+                    order.read_only.push(at.as_path().into());
                 }
                 PlanStep::Landlock {
                     abi,
@@ -137,6 +166,11 @@ impl Order {
         self.landlock.is_some()
     }
 
+    /// Whether neither a domain nor a user namespace keeps the command from processes that it can see.
+    pub(crate) fn stands_alone(&self) -> bool {
+        self.landlock.is_none() && !self.seal && self.nodes.is_empty()
+    }
+
     /// The steps that are left for the command itself, on what was found.
     ///
     /// # Errors
@@ -182,8 +216,8 @@ impl Landlock {
         for rule in rules {
             match rule {
                 LandlockRule::Everything(root) => landlock.opened.push(known(root)),
-                LandlockRule::Device(path) => landlock.devices.push(path.clone()),
-                LandlockRule::Terminal(path) => landlock.terminals.push(path.clone()),
+                LandlockRule::Device(path) => landlock.devices.push(path.as_path().into()),
+                LandlockRule::Terminal(path) => landlock.terminals.push(path.as_path().into()),
             }
         }
         landlock
@@ -195,14 +229,17 @@ impl Landlock {
                 device: *device,
                 inode: *inode,
             };
-            let known = found.iter().find(|it| it.path() == path && it.id() == id);
+            let known = found.iter().find(|it| *it.path() == **path && it.id() == id);
             known
                 .cloned()
                 .map_or_else(|| pinned(path, id), Ok)
                 .map(LandlockRule::Everything)
         });
-        let devices = self.devices.iter().cloned().map(LandlockRule::Device).map(Ok);
-        let terminals = self.terminals.iter().cloned().map(LandlockRule::Terminal).map(Ok);
+        let devices = self.devices.iter().map(|at| Ok(LandlockRule::Device(at.to_path_buf())));
+        let terminals = self
+            .terminals
+            .iter()
+            .map(|at| Ok(LandlockRule::Terminal(at.to_path_buf())));
         Ok(PlanStep::Landlock {
             abi: self.abi,
             rules: opened.chain(devices).chain(terminals).collect::<std::io::Result<_>>()?,
@@ -213,8 +250,8 @@ impl Landlock {
     }
 }
 
-fn known(path: &PinnedPath) -> (PathBuf, u64, u64) {
-    (path.path().to_owned(), path.id().device, path.id().inode)
+fn known(path: &PinnedPath) -> (Name, u64, u64) {
+    (path.path().into(), path.id().device, path.id().inode)
 }
 
 /// Opens a path that must still be what it was.
@@ -224,5 +261,22 @@ pub(crate) fn pinned(path: &Path, id: FileId) -> std::io::Result<PinnedPath> {
         Ok(pinned)
     } else {
         Err(nix::errno::Errno::ESTALE.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_of_any_bytes_arrives_as_it_was_sent() {
+        use std::os::unix::ffi::OsStrExt;
+        let odd = OsStr::from_bytes(b"/a b/\xff\xfe\n\\");
+        let order = Order {
+            writable: vec![odd.into()],
+            ..Order::default()
+        };
+        let arrived = Order::decode(&order.encode().unwrap()).unwrap();
+        assert_eq!(&*arrived.writable[0], Path::new(odd));
     }
 }

@@ -10,7 +10,7 @@ use ringfence_backend::status::{Failure, Stage};
 use ringfence_backend::{FileId, PinnedPath};
 
 use crate::arguments::NODES;
-use crate::order::{Order, pinned};
+use crate::order::{Name, Order, pinned};
 
 /// A file system of the namespace's own, in which terminals are made.
 const TERMINALS: &str = "/dev/pts";
@@ -41,6 +41,14 @@ pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
     for mount in mounts.iter().filter(|mount| mount.is_seen(&mounts)) {
         if mount.writable && !order.may_be_writable(&mount.at) {
             return Err(failed(Stage::Mounts, Errno::EROFS));
+        }
+        // What is mounted on the host later would come with flags of its own.
+        if mount.shares && order.nodes.is_empty() {
+            return Err(failed(Stage::Mounts, Errno::EBUSY));
+        }
+        // Without a domain and a user namespace, it leads to processes that are confined elsewhere.
+        if mount.processes && !mount.at.starts_with("/proc") && order.stands_alone() {
+            return Err(failed(Stage::Place, Errno::EXDEV));
         }
         // On a read-only mount, too, a device can be written.
         if mount.devices && !order.may_have_devices(&mount.at) {
@@ -87,23 +95,24 @@ impl Order {
     /// Whether a mount at this path is one that was asked for, or stands beneath one.
     fn may_be_writable(&self, at: &Path) -> bool {
         // Where several lie above one another, the nearest counts.
-        let nearest = |paths: &[PathBuf]| {
-            let above = paths.iter().filter(|path| at.starts_with(path));
+        let nearest = |paths: &[Name]| {
+            let above = paths.iter().filter(|path| at.starts_with(&***path));
             above.map(|path| path.components().count()).max()
         };
-        let own = at == Path::new(TERMINALS) || self.nodes.iter().any(|node| node == at);
+        let own = at == Path::new(TERMINALS) || self.nodes.iter().any(|node| **node == *at);
         own || nearest(&self.writable) > nearest(&self.read_only)
     }
 
     /// Whether devices may work in a mount at this path.
     fn may_have_devices(&self, at: &Path) -> bool {
-        let shown = self.shown.iter().any(|shown| shown == at);
+        let shown = self.shown.iter().any(|shown| **shown == *at);
         shown || at == Path::new(TERMINALS) || NODES.iter().any(|node| at == Path::new(node))
     }
 }
 
 /// One mount.
 #[derive(Debug, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own about the mount")]
 struct Mount {
     id: u64,
     parent: u64,
@@ -111,6 +120,10 @@ struct Mount {
     writable: bool,
     /// Whether device nodes work in it.
     devices: bool,
+    /// Whether mounts made elsewhere come to it (mount_namespaces(7)).
+    shares: bool,
+    /// Whether it shows the processes of a namespace (proc(5)).
+    processes: bool,
 }
 
 impl Mount {
@@ -145,6 +158,12 @@ fn mount(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
     let (id, parent) = (number(fields.next()?)?, number(fields.next()?)?);
     let (at, options) = (fields.nth(2)?, fields.next()?);
+    // Optional fields up to the dash: `shared:1`, `master:1`, `propagate_from:1`.
+    let mut shares = false;
+    for field in fields.by_ref().take_while(|field| *field != b"-") {
+        shares |= field.starts_with(b"shared:") || field.starts_with(b"master:");
+    }
+    let processes = fields.next() == Some(b"proc");
     let has = |wanted: &[u8]| options.split(|byte| *byte == b',').any(|option| option == wanted);
     Some(Mount {
         id,
@@ -152,6 +171,8 @@ fn mount(line: &[u8]) -> Option<Mount> {
         at: PathBuf::from(OsString::from_vec(unescaped(at)?)),
         writable: !has(b"ro"),
         devices: !has(b"nodev"),
+        shares,
+        processes,
     })
 }
 
@@ -185,6 +206,14 @@ mod tests {
         assert_eq!((&*mounts[0].at, mounts[0].writable), (Path::new("/"), false));
         assert_eq!((&*mounts[1].at, mounts[1].writable), (Path::new("/a b\nc\\"), true));
         assert_eq!((mounts[0].devices, mounts[1].devices), (true, false));
+        assert_eq!((mounts[0].shares, mounts[1].shares), (true, false));
+    }
+
+    #[test]
+    fn a_mount_that_shows_processes_is_known_by_its_type() {
+        let table = "1 0 0:1 / /srv/proc rw - proc p rw\n2 0 0:1 / /proc rw shared:1 master:2 - ext4 proc rw\n";
+        let mounts = mounts(table.as_bytes()).unwrap();
+        assert_eq!((mounts[0].processes, mounts[1].processes), (true, false));
     }
 
     #[test]

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ringfence_backend::{
-    ChildStdio, Effect, HostSupport, Launch, Missing, Observe, PinnedPath, PlanStep, Session, attempt_through,
+    ChildStdio, Effect, HostSupport, Launch, Missing, Observe, PinnedPath, PlanStep, Sealed, Session, attempt_through,
 };
 use ringfence_layers::{all_refused, coverage, landlock_abi, nothing_covered_in_proc, own_process};
 
-use crate::{arguments, program, through};
+use crate::{program, through};
 
 /// The steps that bubblewrap takes for every run.
-pub(crate) fn outer(program: PathBuf, prepared: bool) -> Vec<PlanStep> {
+pub(crate) fn outer(program: PathBuf, sealed: Sealed) -> Vec<PlanStep> {
     vec![
-        PlanStep::Bubblewrap { program, prepared },
+        PlanStep::Bubblewrap { program, sealed },
         PlanStep::PidNamespace,
         PlanStep::ReadOnlyMounts,
     ]
@@ -26,28 +26,58 @@ pub(crate) fn probe(program: &Path) -> Result<HostSupport, String> {
         return Err("this program does not serve as a launcher, which bubblewrap has to start inside".to_owned());
     }
     shows_nothing_covered()?;
-    // Without Landlock the rest stands alone.
     let abi = landlock_abi().unwrap_or(0);
-    if abi == 0 {
-        return canary(program, 0).map(|()| support(program, 0));
+    if abi == 0 && is_privileged() {
+        no_other_proc()?;
     }
-    match canary(program, abi) {
-        Ok(()) => Ok(support(program, abi)),
-        Err(reason) => canary(program, 0).map(|()| HostSupport {
-            missing: vec![Missing {
-                layer: "landlock".to_owned(),
-                reason,
-            }],
-            ..support(program, 0)
-        }),
+    let sealed = if is_privileged() {
+        Sealed::Before
+    } else {
+        Sealed::Within
+    };
+    // Without Landlock the rest stands alone; without a seal only Landlock keeps later mounts from being written.
+    let ways = [(abi, sealed), (0, sealed), (abi, Sealed::No)];
+    let mut first = None;
+    for (number, (abi, sealed)) in ways.into_iter().enumerate() {
+        let (again, open) = (
+            number == 1 && ways[0].0 == 0,
+            number == 2 && (abi == 0 || is_privileged()),
+        );
+        if again || open {
+            continue;
+        }
+        match (canary(program, abi, sealed), first.take()) {
+            (Ok(()), None) => return Ok(support(program, abi, sealed)),
+            (Ok(()), Some(reason)) => {
+                let layer = if sealed == Sealed::No {
+                    "sealed mounts"
+                } else {
+                    "landlock"
+                };
+                return Ok(HostSupport {
+                    missing: vec![Missing {
+                        layer: layer.to_owned(),
+                        reason,
+                    }],
+                    ..support(program, abi, sealed)
+                });
+            }
+            (Err(reason), before) => first = before.or(Some(reason)),
+        }
     }
+    Err(first.unwrap_or_default())
 }
 
 /// What was proved for this very program before.
 pub(crate) fn recall(program: &Path, layers: &str) -> Option<HostSupport> {
     shows_nothing_covered().ok()?;
     let known = ringfence_backend::serves_as_launcher() && word(program, landlock_abi().unwrap_or(0)) == layers;
-    known.then(|| support(program, landlock_abi().unwrap_or(0)))
+    let sealed = if is_privileged() {
+        Sealed::Before
+    } else {
+        Sealed::Within
+    };
+    known.then(|| support(program, landlock_abi().unwrap_or(0), sealed))
 }
 
 /// That what a container covers in /proc stays covered where the kernel does not see to that.
@@ -59,28 +89,43 @@ fn shows_nothing_covered() -> Result<(), String> {
     }
 }
 
+/// That no other /proc can be seen: without Landlock, root could reach what is confined elsewhere through it.
+fn no_other_proc() -> Result<(), String> {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").map_err(|e| format!("/proc/self/mountinfo: {e}"))?;
+    let shows = mounts.lines().filter(|line| line.contains(" - proc "));
+    // proc_pid_mountinfo(5): the fifth field is where a mount is attached.
+    let mut at = shows.filter_map(|line| line.split(' ').nth(4));
+    at.find(|at| !Path::new(at).starts_with("/proc")).map_or(Ok(()), |at| {
+        Err(format!(
+            "a second /proc is mounted at {at}, and without Landlock a command of root's could reach other processes through it"
+        ))
+    })
+}
+
 /// What a verdict rests on.
 fn word(program: &Path, abi: u8) -> String {
     let identity = program::identity(program).unwrap_or_default();
     format!("bubblewrap {identity} with Landlock {abi}")
 }
 
-fn support(program: &Path, abi: u8) -> HostSupport {
-    let privileged = is_privileged();
+fn support(program: &Path, abi: u8, sealed: Sealed) -> HostSupport {
     HostSupport {
         layers: word(program, abi),
         program: Some(program.to_owned()),
         landlock_abi: abi,
         mounts: true,
         pid_namespace: true,
-        // Without privilege bubblewrap makes one; with it, the launch closes the nodes before.
-        user_namespace: !privileged,
-        nodes_held: privileged || arguments::NODES.iter().all(|node| is_anothers(node)),
+        // Without privilege bubblewrap makes one.
+        user_namespace: sealed != Sealed::Before,
+        sealed: sealed != Sealed::No,
         // It is made in a /dev of the run's own.
         shared_memory: true,
         coverage: coverage(abi, true, false, true)
             .with(Effect::Devices, true)
-            .with(Effect::ProtectedPaths, true),
+            .with(Effect::ProtectedPaths, true)
+            .with(Effect::Metadata, sealed != Sealed::No)
+            // What another process passes over a socket stands on that process's mounts.
+            .without(Effect::InheritedDescriptors, abi == 0),
         ..HostSupport::default()
     }
 }
@@ -90,14 +135,9 @@ fn is_privileged() -> bool {
     caps::has_cap(None, caps::CapSet::Effective, caps::Capability::CAP_SYS_ADMIN).unwrap_or(false)
 }
 
-/// Whether a device node belongs to another user, so that no confined process of this one changes its mode.
-fn is_anothers(node: &str) -> bool {
-    nix::sys::stat::stat(node).is_ok_and(|about| about.st_uid != nix::unistd::geteuid().as_raw())
-}
-
 /// Confines a child as a run would be and lets it try to write outside.
-fn canary(program: &Path, abi: u8) -> Result<(), String> {
-    let mut steps = outer(program.to_owned(), is_privileged());
+fn canary(program: &Path, abi: u8, sealed: Sealed) -> Result<(), String> {
+    let mut steps = outer(program.to_owned(), sealed);
     // A run keeps roots writable; the same is tried here, on a tree that nobody writes to.
     steps.push(PlanStep::Held(pin("/etc")?));
     steps.push(PlanStep::DropCapabilities);

@@ -113,7 +113,7 @@ fn support(abi: u8, layer: Layer, missing: Vec<Missing>) -> HostSupport {
         mounts,
         unprivileged: caps::read(None, caps::CapSet::Permitted).is_ok_and(|held| held.is_empty()),
         shared_memory: Path::new(SHARED_MEMORY).is_dir(),
-        nodes_held: true,
+        sealed: true,
         user_namespace: layer.has_user(),
         pid_namespace: layer.has_pids(),
         missing,

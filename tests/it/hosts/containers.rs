@@ -24,16 +24,6 @@ const NAMESPACE: &[&str] = &[
 /// What comes last in a script for it.
 const GIVE_UP: &str = r#"exec setpriv --no-new-privs --ambient-caps=-all --inh-caps=-all --bounding-set=-all "$@""#;
 
-/// What bubblewrap gives in a container whose root is not the host's. There nobody can tell whether device nodes
-/// of unknown owners are this user's own.
-const fn in_a_container(root: bool) -> Given {
-    if root {
-        Given::Full("bwrap")
-    } else {
-        Given::Partial("bwrap", &["metadata"])
-    }
-}
-
 /// The words that start a program after a script in a namespace of its own, with no capability left.
 fn after(script: &str) -> Vec<String> {
     let script = format!("{script}\n{GIVE_UP}");
@@ -101,14 +91,8 @@ fn root_that_may_not_mount_is_served_in_a_user_namespace() {
         "--inh-caps=-all",
         "--bounding-set=-all,+setfcap",
     ];
-    on_host(&host, |root| {
-        // The device nodes are its own, and bubblewrap leaves them on mounts that can be written.
-        let bwrap = if root {
-            Given::Partial("bwrap", &["metadata"])
-        } else {
-            Given::Full("bwrap")
-        };
-        [Given::Full("landlock"), bwrap, Given::Full("landlock")]
+    on_host(&host, |_| {
+        [Given::Full("landlock"), Given::Full("bwrap"), Given::Full("landlock")]
     });
 }
 
@@ -191,8 +175,8 @@ fn a_container_without_namespaces_has_landlock_alone() {
 fn a_container_whose_root_is_read_only_gives_everything() {
     let host = "bwrap --ro-bind / / --bind $W $W --bind $OUT $OUT --dev-bind /dev /dev --proc /proc --";
     let host: Vec<_> = host.split(' ').collect();
-    on_host(&host, |root| {
-        [Given::Full("landlock"), in_a_container(root), Given::Full("landlock")]
+    on_host(&host, |_| {
+        [Given::Full("landlock"), Given::Full("bwrap"), Given::Full("landlock")]
     });
 }
 
@@ -238,8 +222,8 @@ const WITHOUT_SHM: [&str; 13] = [
 
 #[test]
 fn a_container_with_a_dev_of_its_own_and_no_shared_memory_gives_everything() {
-    on_host(&WITHOUT_SHM, |root| {
-        [Given::Full("landlock"), in_a_container(root), Given::Full("landlock")]
+    on_host(&WITHOUT_SHM, |_| {
+        [Given::Full("landlock"), Given::Full("bwrap"), Given::Full("landlock")]
     });
 }
 
@@ -253,4 +237,19 @@ fn shared_memory_is_the_runs_own_where_the_host_has_none() {
             report.assert_exit(0);
             assert_eq!(report.stdout(), "a\n", "{report}");
         });
+}
+
+#[test]
+fn where_there_is_no_proc_bubblewrap_says_so_and_landlock_gives_what_it_can() {
+    let host = ["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/proc", "--"];
+    on_host(&host, |root| {
+        let reason = Given::Refused(&[("bwrap", "No such file or directory")]);
+        // A user namespace is made through /proc.
+        let landlock = if root {
+            Given::Full("landlock")
+        } else {
+            Given::Partial("landlock", OPEN)
+        };
+        [landlock, reason, landlock]
+    });
 }

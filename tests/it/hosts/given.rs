@@ -8,11 +8,11 @@ use super::{ATTACK, KEEP, UNWATCHED, assert_content_is_kept, assert_nothing_ran,
 use crate::support::{Case, Report, World, for_each_user};
 
 /// The ways to ask for a backend: each by its name, and none, which takes the first that serves.
-pub(super) const ASKED: [&[&str]; 3] = [&["--backend", "landlock"], &["--backend", "bwrap"], &[]];
+pub(crate) const ASKED: [&[&str]; 3] = [&["--backend", "landlock"], &["--backend", "bwrap"], &[]];
 
 /// What a host gives a run in `workspace-write` that nobody watches.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Given {
+pub(crate) enum Given {
     /// This backend, and every file effect is governed.
     Full(&'static str),
     /// This backend, and these effects are left open.
@@ -23,7 +23,7 @@ pub(super) enum Given {
 
 impl Given {
     /// Asserts the verdict, and the state of the world after [`ATTACK`].
-    pub(super) fn assert(self, world: &World, report: &Report) {
+    pub(crate) fn assert(self, world: &World, report: &Report) {
         match self {
             Self::Full(backend) => {
                 report.assert_exit(0).assert_full();
@@ -49,7 +49,7 @@ impl Given {
 }
 
 /// Asserts a refusal that names exactly these backends, with these words in their reasons.
-pub(super) fn assert_refused(report: &Report, reasons: &[(&str, &str)]) {
+pub(crate) fn assert_refused(report: &Report, reasons: &[(&str, &str)]) {
     report.assert_error("SANDBOX_UNAVAILABLE");
     let tried = report.field("/error/tried").as_array().expect("a list");
     let backends: Vec<_> = tried.iter().map(|tried| tried["backend"].as_str().unwrap()).collect();
@@ -61,9 +61,20 @@ pub(super) fn assert_refused(report: &Report, reasons: &[(&str, &str)]) {
     }
 }
 
+/// Runs the attack on a host that these words make, started by root, who becomes the user of the world there.
+pub(crate) fn attack_as_root_sees(world: &World, host: &[String], asked: &[&str], given: Given) {
+    world.prepare(&format!("rm -f ran; {KEEP}"));
+    let case = Case::new(WorkspaceWrite)
+        .options(UNWATCHED)
+        .options(asked.iter().copied())
+        .inside(host.iter().cloned())
+        .shell(ATTACK);
+    given.assert(world, &case.run_as_root_in(world));
+}
+
 /// Runs the attack once for each way to ask, as each user, on a host that these words make, which gives what
 /// `given` says for root and for others.
-pub(super) fn on_host<S: Into<OsString> + Clone>(host: &[S], given: impl Fn(bool) -> [Given; 3]) {
+pub(crate) fn on_host<S: Into<OsString> + Clone>(host: &[S], given: impl Fn(bool) -> [Given; 3]) {
     for_each_user(|world| {
         let given = given(world.uid() == 0);
         for (asked, given) in ASKED.into_iter().zip(given) {

@@ -34,7 +34,7 @@ fn enforcement_is_what_coverage_amounts_to(bench: &Bench<'_>) -> Result<(), Stri
     let less: [fn(&mut HostSupport); 4] = [
         |host| host.landlock_abi = 0,
         |host| host.landlock_abi = host.landlock_abi.min(1),
-        |host| host.nodes_held = false,
+        |host| host.sealed = false,
         |host| host.mounts = false,
     ];
     for mode in [SandboxMode::ReadOnly, SandboxMode::WorkspaceWrite] {
