@@ -133,7 +133,7 @@ pub fn plan(
     .without(Effect::Metadata, own_devices && !host.sealed)
     .without(
         Effect::InheritedDescriptors,
-        handed || passed || shown && host.user_namespace,
+        handed || passed || shown && !host.sealed,
     )
     .with(
         Effect::ProtectedPaths,
