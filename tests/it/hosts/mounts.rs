@@ -12,6 +12,7 @@ use crate::support::{Case, World, for_each_user, text};
 /// Root's own copy of the host's mounts, from which they reach others; it mounts a directory at another place when
 /// the run says `started`, and lets the run go on.
 const MEANWHILE: &str = r#"
+mount --make-rshared /
 cd $W; mkfifo started go; chmod 666 started go
 (read x < started; mount --bind $OUT/real $OUT/later; mount -t tmpfs -o mode=777 t $OUT/fresh; echo go > go) &
 setpriv --reuid $1 --regid $1 --clear-groups "${@:2}"; status=$?; wait; exit $status
@@ -32,17 +33,7 @@ fn a_mount_that_the_host_makes_during_a_run_does_not_become_writable_inside() {
             (ASKED[2], &no_landlock),
         ] {
             world.prepare("rm -f started go; mkdir -p $OUT/real $OUT/later $OUT/fresh; echo keep > $OUT/real/f; chmod 644 $OUT/real/f");
-            let host = [
-                "unshare",
-                "--mount",
-                "--propagation",
-                "shared",
-                "bash",
-                "-euc",
-                MEANWHILE,
-                "-",
-                &uid,
-            ];
+            let host = ["unshare", "--mount", "bash", "-euc", MEANWHILE, "-", &uid];
             let host = host.into_iter().map(str::to_owned).chain(kernel.iter().cloned());
             let attack = "echo > started; read x < go; for d in later fresh; do echo x > $OUT/$d/f; chmod 777 $OUT/$d $OUT/$d/f; \
                 touch -d 2001-01-01 $OUT/$d; rm -f $OUT/$d/f; done; grep -c -e $OUT/later -e $OUT/fresh /proc/self/mountinfo; exit 3";
