@@ -191,6 +191,9 @@ impl Runner {
                 Stage::Exec | Stage::WorkingDirectory | Stage::Streams | Stage::Limits => false,
                 _ => self.selection.forget(spec.plan().backend),
             },
+            // It may have begun, and nothing is begun twice.
+            #[cfg(target_os = "linux")]
+            spawn::SpawnError::Launch(LaunchError::Interrupted) => false,
             spawn::SpawnError::Prepare(_) | spawn::SpawnError::Launch(_) => self.selection.forget(spec.plan().backend),
             spawn::SpawnError::Refused(_) => false,
         }

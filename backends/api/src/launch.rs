@@ -48,6 +48,9 @@ pub enum LaunchError {
     /// The child ended before it had said anything.
     #[error("the launching process ended before the boundary stood")]
     Vanished,
+    /// The launcher was killed while it started the command, which may have begun. Nothing of it is left.
+    #[error("the launching process was killed while it started the command")]
+    Interrupted,
     /// A program that was to make the boundary ended; no command ran.
     #[error("{program} did not make the boundary: {words}")]
     Outside {
@@ -192,6 +195,15 @@ impl Told {
             Some(Record::Here) => self.launcher = message.sender,
             Some(Record::Started) => self.started = true,
             None => {}
+        }
+    }
+
+    /// What it means that nothing more was told before the command was started.
+    pub(crate) fn ended_early(&self) -> LaunchError {
+        if self.armed {
+            LaunchError::Interrupted
+        } else {
+            LaunchError::Vanished
         }
     }
 

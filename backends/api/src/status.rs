@@ -90,7 +90,7 @@ impl Stage {
             Self::Listener => "watch for denials",
             Self::Exec => "execute the program",
             Self::Limits => "set the command's limits",
-            Self::Place => "find the boundary that was asked for",
+            Self::Place => "find itself in the boundary that was asked for",
         }
     }
 }

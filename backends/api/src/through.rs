@@ -54,7 +54,7 @@ pub(crate) fn launch(through: &Through, launch: &Launch<'_>, image: &ExecImage) 
     begun.hear(|told| told.started || told.failed.is_some())?;
     let Begun { mut launched, told, .. } = begun;
     if !told.started && told.failed.is_none() {
-        return Err(LaunchError::Vanished);
+        return Err(told.ended_early());
     }
     launched.command = told.sender;
     launched.listener = told.check()?;

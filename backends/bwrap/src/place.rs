@@ -36,15 +36,15 @@ pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
     let mounts = mounts(&table).ok_or(failed(Stage::Mounts, Errno::EINVAL))?;
     // The table leaves out what a changed root does not reach, the root itself among it.
     if !mounts.iter().any(|mount| mount.at == Path::new("/")) {
-        return Err(failed(Stage::Mounts, Errno::ENOENT));
+        return Err(failed(Stage::Place, Errno::ENOENT));
     }
     for mount in mounts.iter().filter(|mount| mount.is_seen(&mounts)) {
         if mount.writable && !order.may_be_writable(&mount.at) {
-            return Err(failed(Stage::Mounts, Errno::EROFS));
+            return Err(failed(Stage::Place, Errno::EROFS));
         }
         // What is mounted on the host later would come with flags of its own.
         if mount.shares && order.nodes.is_empty() {
-            return Err(failed(Stage::Mounts, Errno::EBUSY));
+            return Err(failed(Stage::Place, Errno::EBUSY));
         }
         // Without a domain and a user namespace, it leads to processes that are confined elsewhere.
         if mount.processes && !mount.at.starts_with("/proc") && order.stands_alone() {
@@ -52,7 +52,7 @@ pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
         }
         // On a read-only mount, too, a device can be written.
         if mount.devices && !order.may_have_devices(&mount.at) {
-            return Err(failed(Stage::Mounts, Errno::ENODEV));
+            return Err(failed(Stage::Place, Errno::ENODEV));
         }
     }
     let mut found = Vec::with_capacity(order.found.len());

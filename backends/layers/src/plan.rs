@@ -131,10 +131,7 @@ pub fn plan(
     // Inside a writable root only a mount can close the nodes that stand there.
     .with(Effect::Devices, mode == SandboxMode::ReadOnly || mounts)
     .without(Effect::Metadata, own_devices && !host.sealed)
-    .without(
-        Effect::InheritedDescriptors,
-        handed || passed || shown && !host.sealed,
-    )
+    .without(Effect::InheritedDescriptors, handed || passed || shown && !host.sealed)
     .with(
         Effect::ProtectedPaths,
         protected.is_empty() || mounts && protected.iter().all(|path| path.target.is_some() && !path.linked),
