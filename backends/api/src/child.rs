@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::image::ExecImage;
 use crate::limit;
+use crate::outside::become_outside;
 use crate::status::{Failure, RECORD, Record, Stage};
 use crate::task::{ChildStdio, Launch, Session, Task};
 use crate::{Boundary, FileId};
@@ -49,6 +50,9 @@ impl Strings {
 pub(crate) extern "C" fn child_main(argument: *mut c_void) -> c_int {
     // SAFETY: `argument` is the `Child` of the waiting runner, which does not touch it meanwhile.
     let child = unsafe { &*argument.cast::<Child<'_>>().cast_const() };
+    if let Task::Outside(outside) = child.task {
+        return become_outside(outside, child.parent.load(Ordering::Relaxed));
+    }
     let failure = match child_steps(child) {
         Ok(()) => return 0,
         Err(failure) => failure,
@@ -168,6 +172,8 @@ fn child_steps(child: &Child<'_>) -> Result<(), Failure> {
             limit::set(launch.limits)?;
             Err(execute(child, image))
         }
+        // Taken care of before the first step.
+        Task::Outside(_) => Ok(()),
         Task::Try(attempts) => {
             for number in 0..u8::MAX {
                 let Some(errno) = attempts.attempt(number) else { break };

@@ -171,7 +171,7 @@ pub(crate) struct Told {
 impl Told {
     /// Reads what there is of the launch. A command that stops or ends at once has the reaper speak
     /// before this is read: its words are left to whoever waits for them.
-    fn of(channel: &Channel) -> Self {
+    pub(crate) fn of(channel: &Channel) -> Self {
         let mut told = Self::default();
         while channel.has_record()
             && let Ok(message) = channel.take()

@@ -37,6 +37,8 @@ mod left;
 mod limit;
 #[cfg(target_os = "linux")]
 mod listener;
+#[cfg(target_os = "linux")]
+mod maker;
 mod mode;
 #[cfg(target_os = "linux")]
 pub mod mounts;

@@ -1,7 +1,7 @@
 //! What the child does that becomes the program which makes a boundary from outside.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_int, c_void};
+use std::ffi::{CStr, CString, c_int};
 use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -30,7 +30,6 @@ pub(crate) struct Outside<'a> {
     /// The descriptors that the program hands on.
     kept: &'a [RawFd],
     streams: [RawFd; 3],
-    parent: libc::pid_t,
     prepared: bool,
     failed: AtomicI32,
 }
@@ -43,7 +42,6 @@ impl<'a> Outside<'a> {
             env: [ptr::null()],
             kept,
             streams,
-            parent: nix::unistd::getpid().as_raw(),
             prepared,
             failed: AtomicI32::new(0),
         }
@@ -56,11 +54,9 @@ impl<'a> Outside<'a> {
     }
 }
 
-/// The child's entry, for clone(2).
-pub(crate) extern "C" fn outside_main(argument: *mut c_void) -> c_int {
-    // SAFETY: `argument` is the `Outside` of the waiting runner, which does not touch it meanwhile.
-    let outside = unsafe { &*argument.cast::<Outside<'_>>().cast_const() };
-    let errno = become_program(outside);
+/// The child's work: becomes the program. What comes back is an exit status that nobody reads.
+pub(crate) fn become_outside(outside: &Outside<'_>, parent: libc::pid_t) -> c_int {
+    let errno = become_program(outside, parent);
     outside.failed.store(errno as i32, Ordering::Release);
     125
 }
@@ -88,7 +84,7 @@ fn prepare_mounts() -> Result<(), Errno> {
 }
 
 /// Executes the program; gives why it could not.
-fn become_program(outside: &Outside<'_>) -> Errno {
+fn become_program(outside: &Outside<'_>, parent: libc::pid_t) -> Errno {
     default_signals();
     // SAFETY: numbers, and structures on this stack; then C strings in null-terminated arrays that the
     // waiting runner keeps alive.
@@ -96,7 +92,7 @@ fn become_program(outside: &Outside<'_>) -> Errno {
         if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) < 0 {
             return Errno::last();
         }
-        if libc::getppid() != outside.parent {
+        if libc::getppid() != parent {
             return Errno::ESRCH;
         }
     }

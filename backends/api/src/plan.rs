@@ -231,6 +231,14 @@ impl LaunchPlan {
         })
     }
 
+    /// The devices that are shown, by their names inside.
+    pub fn devices(&self) -> impl Iterator<Item = &Path> {
+        self.steps.iter().filter_map(|step| match step {
+            PlanStep::ShownDevice { at, .. } => Some(at.as_path()),
+            _ => None,
+        })
+    }
+
     /// The file in whose place another is shown.
     #[must_use]
     pub fn replaced(&self) -> Option<&Path> {

@@ -199,7 +199,8 @@ impl Watch<'_> {
             // SAFETY: waitid(2) has set these fields, to zero when no child has ended.
             let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
             if done < 0 {
-                nobody = true;
+                // Any other error says nothing of who is left.
+                nobody = done == -int(libc::ECHILD);
                 break;
             }
             if pid == 0 {

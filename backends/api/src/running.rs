@@ -1,6 +1,7 @@
 //! A command that was started, as its runner holds it.
 
 use std::fmt;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -44,7 +45,9 @@ pub struct Launched {
     reaper: i32,
     pidfd: OwnedFd,
     channel: Channel,
-    /// The first process of the namespace, when that is not the one that is waited for.
+    /// The program that makes the boundary, kept together like a run of its own.
+    maker: Option<Box<Launched>>,
+    /// The first process of the namespace that it made.
     first: Option<OwnedFd>,
     shared: Arc<dyn Facts>,
     // Given back when the reaper has ended.
@@ -60,11 +63,23 @@ impl Launched {
             reaper,
             pidfd,
             channel,
+            maker: None,
             first: None,
             shared: Arc::clone(&memory.shared),
             memory: Some(memory),
             containment,
         }
+    }
+
+    /// The same through a program that makes the boundary; with it everybody ends whom it started.
+    ///
+    /// # Errors
+    /// The operating system's, without a descriptor to spare; the program is then ended.
+    pub(crate) fn through(maker: Self, channel: Channel, memory: Memory) -> io::Result<Self> {
+        let pidfd = maker.pidfd.try_clone()?;
+        let mut launched = Self::new(maker.reaper, pidfd, channel, memory, Containment::PidNamespace);
+        launched.maker = Some(Box::new(maker));
+        Ok(launched)
     }
 
     /// By what means its processes are kept together.
@@ -124,15 +139,23 @@ impl Launched {
 
     /// Kills the reaper itself, and with it everybody in its namespace; where there is none, nothing.
     pub fn kill_reaper(&self) {
-        if self.containment == Containment::PidNamespace {
-            let first = self.first.as_ref().unwrap_or(&self.pidfd);
-            let _ = descriptor::signal(first.as_fd(), nix::libc::SIGKILL);
+        match (&self.first, &self.maker) {
+            (Some(first), _) => {
+                let _ = descriptor::signal(first.as_fd(), nix::libc::SIGKILL);
+            }
+            (None, Some(maker)) => maker.kill(),
+            (None, None) if self.containment == Containment::PidNamespace => {
+                let _ = descriptor::signal(self.pidfd.as_fd(), nix::libc::SIGKILL);
+            }
+            (None, None) => {}
         }
     }
 
-    /// Kills the program that made the namespace, and with it everybody there.
+    /// Kills the program that makes the boundary, and everybody whom it started.
     pub(crate) fn kill_maker(&self) {
-        let _ = descriptor::signal(self.pidfd.as_fd(), nix::libc::SIGKILL);
+        if let Some(maker) = &self.maker {
+            maker.kill();
+        }
     }
 
     /// Says which process is the first of the namespace.
@@ -149,12 +172,14 @@ impl Launched {
         if self.memory.is_none() {
             return true;
         }
-        if let Some(first) = &self.first {
-            let mut ended = [PollFd::new(first.as_fd(), PollFlags::POLLIN)];
-            if poll(&mut ended, PollTimeout::ZERO) == Ok(1) {
-                // The program that made the namespace has nothing left to do.
-                self.kill_maker();
+        if let Some(maker) = &mut self.maker {
+            // It has nothing left to do.
+            maker.kill();
+            let ended = maker.reap(patience);
+            if ended {
+                self.memory = None;
             }
+            return ended;
         }
         let over = Instant::now() + patience;
         loop {

@@ -7,6 +7,8 @@ use nix::fcntl::OFlag;
 
 #[cfg(target_os = "linux")]
 use crate::image::ExecImage;
+#[cfg(target_os = "linux")]
+use crate::outside::Outside;
 use crate::{ChildLimit, FileId};
 
 /// Whose session and terminal the command has.
@@ -66,6 +68,8 @@ pub trait Attempt {
 pub(crate) enum Task<'a> {
     /// Executes a program.
     Exec(&'a ExecImage),
+    /// Becomes the program that makes a boundary.
+    Outside(&'a Outside<'a>),
     /// Tries the boundary and ends.
     Try(&'a dyn Attempt),
 }

@@ -15,18 +15,17 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{setsockopt, sockopt::PassCred};
 use nix::sys::stat::Mode;
 
-use crate::Containment;
 use crate::backend::Through;
 use crate::channel::{Channel, status_channel};
 use crate::descriptor;
 use crate::image::ExecImage;
-use crate::launch::{LaunchError, Told, Tried, blocking_signals, unstarted};
+use crate::launch::{LaunchError, Told, Tried};
 use crate::launcher::LAUNCHER;
+use crate::maker::reaped;
 use crate::order::Order;
-use crate::outside::{Outside, outside_main};
+use crate::outside::Outside;
 use crate::running::{Launched, Memory};
 use crate::shared::Mapped;
-use crate::stack::{Stack, clone_onto};
 use crate::task::{ChildStdio, Launch};
 
 /// How long the program may take until the command's process is started.
@@ -121,12 +120,9 @@ fn begin(through: &Through, launch: &Launch<'_>, image: Option<&ExecImage>) -> R
     }
     let streams = [null.as_raw_fd(), null.as_raw_fd(), complaints.as_raw_fd()];
     let outside = Outside::new(&argv, &kept, streams, through.prepared);
-    let stack = Stack::new()?;
-    let flags = libc::CLONE_VM | libc::CLONE_VFORK;
-    let (pid, pidfd) =
-        blocking_signals(|| clone_onto(&stack, flags, outside_main, &outside, None))?.map_err(unstarted)?;
+    let maker = reaped(launch, &outside)?;
     let memory = Memory { stacks: None, shared };
-    let launched = Launched::new(pid, pidfd, Channel::new(read), memory, Containment::PidNamespace);
+    let launched = Launched::through(maker, Channel::new(read), memory)?;
     let begun = Begun {
         launched,
         told: Told::default(),

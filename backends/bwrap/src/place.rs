@@ -38,7 +38,12 @@ pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
     if !mounts.iter().any(|mount| mount.at == Path::new("/")) {
         return Err(failed(Stage::Place, Errno::ENOENT));
     }
-    for mount in mounts.iter().filter(|mount| mount.is_seen(&mounts)) {
+    let seen: Vec<_> = mounts.iter().filter(|mount| mount.is_seen(&mounts)).collect();
+    for mount in &seen {
+        // bubblewrap leaves as it is what its user cannot reach, and so does the command.
+        if is_out_of_reach(&mount.at) {
+            continue;
+        }
         if mount.writable && !order.may_be_writable(&mount.at) {
             return Err(failed(Stage::Place, Errno::EROFS));
         }
@@ -66,9 +71,19 @@ pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
             device: *device,
             inode: *inode,
         };
+        // What was to be mounted here may have landed elsewhere, while somebody exchanged the names on the way.
+        let here = seen.iter().find(|mount| mount.at == **path);
+        if here.is_none_or(|mount| mount.writable && stage == Stage::Protected) {
+            return Err(failed(stage, Errno::EINVAL));
+        }
         found.push(pinned(path, id).map_err(|e| at(stage, &e))?);
     }
     Ok(found)
+}
+
+/// Whether this user, without capabilities, cannot get to a path.
+fn is_out_of_reach(path: &Path) -> bool {
+    nix::sys::stat::lstat(path) == Err(Errno::EACCES)
 }
 
 /// The table of mounts. The kernel writes it anew for each read, so there are few of them.

@@ -27,16 +27,18 @@ pub(crate) fn find(path: Option<&OsStr>) -> Result<PathBuf, String> {
         ));
     };
     let settled = PinnedPath::open(&found).map_err(|e| format!("{}: {e}", found.display()))?;
-    let about = std::fs::metadata(settled.path()).map_err(|e| format!("{}: {e}", found.display()))?;
-    let mine = [0, nix::unistd::geteuid().as_raw()].contains(&about.uid());
-    if mine && about.mode() & 0o022 == 0 {
-        Ok(settled.path().to_owned())
-    } else {
-        Err(format!(
-            "{} belongs to, or may be written by, somebody else, so it is not started",
-            found.display()
-        ))
+    for path in settled.path().ancestors() {
+        let about = std::fs::symlink_metadata(path).map_err(|e| format!("{}: {e}", path.display()))?;
+        // What the caller may write, a run of the caller's may have written.
+        if about.uid() != 0 || about.mode() & 0o022 != 0 {
+            return Err(format!(
+                "{} is not started, because others than root may write {}; install bubblewrap for the whole system",
+                found.display(),
+                path.display()
+            ));
+        }
     }
+    Ok(settled.path().to_owned())
 }
 
 /// The program, unless it lies in a temp area, where every run may have written it.
@@ -92,18 +94,27 @@ mod tests {
     fn the_first_one_on_the_path_is_meant_and_a_relative_directory_is_passed_over() {
         let own = directory_with_mode(0o755);
         let path = format!("bin:{}:/usr/bin", own.path().display());
-        let found = find(Some(OsStr::new(&path))).unwrap();
-        assert_eq!(found, own.path().join("bwrap"));
+        let reason = find(Some(OsStr::new(&path))).unwrap_err();
+        assert!(
+            reason.starts_with(own.path().join("bwrap").to_str().unwrap()),
+            "{reason}"
+        );
     }
 
     #[test]
-    fn one_that_others_may_write_is_not_started() {
-        let open = directory_with_mode(0o777);
-        assert!(
-            find(Some(open.path().as_os_str()))
-                .unwrap_err()
-                .contains("somebody else")
-        );
+    fn one_that_others_than_root_may_write_is_not_started_wherever_that_is() {
+        for mode in [0o755, 0o777] {
+            let open = directory_with_mode(mode);
+            let reason = find(Some(open.path().as_os_str())).unwrap_err();
+            assert!(reason.contains("others than root may write"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn the_systems_own_is_found() {
+        let found = find(Some(OsStr::new("/usr/bin")));
+        assert_eq!(found, find(None));
+        assert!(found.unwrap().ends_with("bwrap"));
     }
 
     #[test]

@@ -46,6 +46,11 @@ const OPENS_FOR_CHANGE: u32 =
 /// `open_tree_attr`, which the `libc` crate does not name yet (linux/unistd.h).
 const OPEN_TREE_ATTR: libc::c_long = 467;
 
+/// What a priority is of: one process, and not a group or a user, which reach out of a PID namespace
+/// (setpriority(2), ioprio_set(2)).
+const PRIO_PROCESS: u32 = 0;
+const IOPRIO_WHO_PROCESS: u32 = 1;
+
 /// Calls refused with EPERM: kernel modules, keyrings that outlive the run, message queues
 /// (files of a file system that no mount of ours covers, mq_overview(7)), and every call that mounts: a
 /// Landlock domain does not ask about some of the newer ones, and not every run has one.
@@ -186,6 +191,8 @@ fn refusals(sockets: Sockets) -> BTreeMap<u32, Outcome> {
         outcomes.insert(number(libc::SYS_socket), Outcome::Socket);
     }
     outcomes.extend(ON_A_PROCESS.map(|call| (number(call), Outcome::Process)));
+    outcomes.insert(number(libc::SYS_setpriority), Outcome::PriorityOf(PRIO_PROCESS));
+    outcomes.insert(number(libc::SYS_ioprio_set), Outcome::PriorityOf(IOPRIO_WHO_PROCESS));
     outcomes
 }
 

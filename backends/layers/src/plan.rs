@@ -131,6 +131,9 @@ pub fn plan(
     // Inside a writable root only a mount can close the nodes that stand there.
     .with(Effect::Devices, mode == SandboxMode::ReadOnly || mounts)
     .without(Effect::Metadata, own_devices && !host.sealed)
+    // Where nobody looks at the object, a file that was handed over can be opened again, for writing.
+    .without(Effect::Content, handed && host.landlock_abi == 0)
+    .without(Effect::Truncate, handed && host.landlock_abi == 0)
     .without(Effect::InheritedDescriptors, handed || passed || shown && !host.sealed)
     .with(
         Effect::ProtectedPaths,

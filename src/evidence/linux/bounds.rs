@@ -16,6 +16,8 @@ pub(super) struct Bounds {
     protected: Vec<PathBuf>,
     /// Names that cannot change, because something is mounted on them.
     held: Vec<PathBuf>,
+    /// Devices of the caller's that are shown to the run.
+    devices: Vec<PathBuf>,
     refusal: Errno,
     /// The library that another is shown in place of.
     replaced: Option<PathBuf>,
@@ -54,6 +56,7 @@ impl Bounds {
             writable: plan.writable().map(Path::to_owned).collect(),
             protected: plan.protected().map(Path::to_owned).collect(),
             held: plan.held().map(Path::to_owned).collect(),
+            devices: plan.devices().map(Path::to_owned).collect(),
             refusal,
             replaced: plan.replaced().map(Path::to_owned),
             emulates: plan.emulates_metadata(),
@@ -63,6 +66,11 @@ impl Bounds {
     /// Whether changes of metadata are made here.
     pub(super) const fn emulates(&self) -> bool {
         self.emulates
+    }
+
+    /// Whether a device is the caller's own, shown to the run.
+    pub(super) fn shows(&self, device: &Path) -> bool {
+        self.devices.iter().any(|shown| shown == device)
     }
 
     pub(super) fn contains(&self, path: &Path) -> bool {

@@ -225,7 +225,7 @@ impl Attempt<'_> {
         demand(!unread)?;
         match node.kind() {
             SFlag::S_IFREG | SFlag::S_IFIFO => Ok(self.bounds.refuse(Operation::Write, node.path())),
-            SFlag::S_IFCHR | SFlag::S_IFBLK => Ok(device(node.path())),
+            SFlag::S_IFCHR | SFlag::S_IFBLK => Ok(device(self.bounds, node.path())),
             _ => Ok(Verdict::Pass),
         }
     }
@@ -280,10 +280,10 @@ fn asks_for_change(flags: OFlag) -> bool {
     flags & OFlag::O_ACCMODE != OFlag::O_RDONLY || flags.intersects(OFlag::O_CREAT | OFlag::O_TRUNC | unnamed)
 }
 
-/// A device may be written only when it is one of the sinks, wherever its node stands.
-fn device(place: Where) -> Verdict {
+/// A device may be written only when it is one of the sinks, wherever its node stands, or the caller's terminal.
+fn device(bounds: &Bounds, place: Where) -> Verdict {
     match place {
-        Where::At(path) if SINKS.iter().any(|sink| path.starts_with(sink)) => Verdict::Pass,
+        Where::At(path) if SINKS.iter().any(|sink| path.starts_with(sink)) || bounds.shows(&path) => Verdict::Pass,
         Where::At(path) => Verdict::Refuse(Refusal {
             op: Operation::Write,
             path,

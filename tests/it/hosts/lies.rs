@@ -97,11 +97,11 @@ fn one_that_gives_everything_that_was_asked_for_is_served() {
 fn capabilities_that_it_keeps_do_not_reach_the_command() {
     for_each_user(|world| {
         let keeping = "at = words.index('--cap-drop'); words[at:at + 2] = ['--cap-add', 'ALL']";
-        put(world, world.program().parent().unwrap(), &rewriting(keeping));
+        put(world, &world.system(), &rewriting(keeping));
         world.prepare(KEEP);
         let report = Case::new(WorkspaceWrite)
             .options(["--backend", "bwrap"])
-            .env("PATH", format!("{}:{USUAL}", world.program().parent().unwrap().display()))
+            .env("PATH", format!("{}:{USUAL}", world.system().display()))
             .shell("grep Cap /proc/self/status | tr -s '\\t' ' '; grep NoNewPrivs /proc/self/status; mount -o remount,rw,bind / ; echo x > $OUT/f; exit 0")
             .run_in(world);
         report.assert_exit(0);
@@ -123,18 +123,37 @@ fn capabilities_that_it_keeps_do_not_reach_the_command() {
 fn one_that_opens_what_is_protected_is_found_out() {
     for_each_user(|world| {
         world.prepare("mkdir .git; echo keep > .git/config");
-        let last = "at = len(words) - 1 - words[::-1].index('--ro-bind'); words[at] = '--bind'";
-        put(world, world.program().parent().unwrap(), &rewriting(last));
+        let open = "at = len(words) - 1 - words[::-1].index('--ro-bind'); words[at] = '--bind'";
+        let left_out = "at = len(words) - 1 - words[::-1].index('--ro-bind'); del words[at:at + 3]";
+        for change in [open, left_out] {
+            put(world, &world.system(), &rewriting(change));
+            let report = Case::new(WorkspaceWrite)
+                .options(["--backend", "bwrap", "--evidence", "off", "--protect", ".git"])
+                .env("PATH", format!("{}:{USUAL}", world.system().display()))
+                .shell("echo x > .git/config; touch ran")
+                .run_in(world);
+            assert_refused(&report, &[("bwrap", "could not")]);
+            assert_eq!(text(world.inside(".git/config")), "keep\n");
+            assert!(!world.inside("ran").exists());
+        }
+    });
+}
+
+#[test]
+fn a_root_that_landed_in_another_place_is_found_out() {
+    for_each_user(|world| {
+        world.prepare(&format!("{KEEP}; mkdir $W/place"));
+        // As if somebody had exchanged the names while bubblewrap looked them up: what is outside, beneath the workspace.
+        let elsewhere =
+            "at = len(words) - 1 - words[::-1].index('--bind'); words[at + 1:at + 3] = [OUT, words[at + 2] + '/place']";
+        put(world, &world.system(), &rewriting(elsewhere));
         let report = Case::new(WorkspaceWrite)
-            .options(["--backend", "bwrap", "--evidence", "off", "--protect", ".git"])
-            .env(
-                "PATH",
-                format!("{}:{USUAL}", world.program().parent().unwrap().display()),
-            )
-            .shell("echo x > .git/config; touch ran")
+            .options(["--backend", "bwrap", "--evidence", "off", "--temp", "none"])
+            .env("PATH", format!("{}:{USUAL}", world.system().display()))
+            .shell("echo changed > place/f; touch ran")
             .run_in(world);
-        assert_refused(&report, &[("bwrap", "could not")]);
-        assert_eq!(text(world.inside(".git/config")), "keep\n");
-        assert!(!world.inside("ran").exists());
+        assert_refused(&report, &[("bwrap", "could not keep a writable root writable")]);
+        assert_nothing_ran(world);
+        assert_eq!(text(world.outside("f")), "keep\n");
     });
 }

@@ -121,6 +121,11 @@ impl World {
         self.dir.path().join("bin/ringfence")
     }
 
+    /// A directory of the harness's own, to which the user has no right but to look: as the system's are.
+    pub(crate) fn system(&self) -> PathBuf {
+        self.dir.path().join("system")
+    }
+
     /// The workspace.
     pub(crate) fn workspace(&self) -> PathBuf {
         self.dir.path().join("w")

@@ -30,6 +30,8 @@ pub(super) enum Outcome {
     Limits,
     /// setpriority(2), ioprio_set(2): allowed on oneself.
     Priority,
+    /// The same of a process other than the runner, by the number that the first argument must have.
+    PriorityOf(u32),
     /// socket(2), by its family.
     Socket,
     Eacces,
@@ -137,6 +139,22 @@ fn bodies(
                 Line::Plain(LOAD, ARGUMENTS + 8),
                 Line::To(JUMP_EQUAL, 0, Outcome::Allow),
                 Line::To(JUMP, 0, Outcome::Eperm),
+            ],
+        ));
+    }
+    for which in outcomes.values().filter_map(|outcome| match outcome {
+        Outcome::PriorityOf(which) => Some(*which),
+        _ => None,
+    }) {
+        bodies.push((
+            Outcome::PriorityOf(which),
+            vec![
+                Line::Plain(LOAD, ARGUMENTS),
+                Line::Ahead(JUMP_EQUAL, which, 1),
+                Line::To(JUMP, 0, Outcome::Eperm),
+                Line::Plain(LOAD, ARGUMENTS + 8),
+                Line::To(JUMP_EQUAL, runner, Outcome::Eperm),
+                allowed,
             ],
         ));
     }
