@@ -10,13 +10,16 @@ use std::process::{Command, Stdio};
 
 use nix::unistd::geteuid;
 use ringfence::selection::Selection;
-use ringfence_backend::BackendId;
 use ringfence_backend::conformance::{Bench, Case, cases};
+use ringfence_backend::{BackendId, Coverage, Effect};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 use tempfile::TempDir;
 
 /// The first word of this program as the process of one case.
 pub(crate) const INNER: &str = "--conformance-case";
+
+/// The word for a kernel without Landlock.
+const WITHOUT_LANDLOCK: &str = "without-landlock";
 
 /// The user `nobody` and its group.
 const NOBODY: u32 = 65_534;
@@ -97,6 +100,14 @@ impl Stand {
         stands.collect()
     }
 
+    /// What this host leaves open: pinned, so that a layer that does not work any more is no lesser host.
+    fn left_open(self) -> &'static [Effect] {
+        match self.host {
+            Host::Whole | Host::NoLandlock => &[],
+            Host::Container => &[Effect::Devices, Effect::Metadata, Effect::ProtectedPaths],
+        }
+    }
+
     /// Runs a case here, in a process of its own.
     ///
     /// # Errors
@@ -107,13 +118,14 @@ impl Stand {
         if self.host == Host::Container {
             words.extend(CONTAINER.map(OsString::from));
         }
-        let without = if self.host == Host::NoLandlock {
-            "without-landlock"
-        } else {
-            "whole"
-        };
+        let without = self.host == Host::NoLandlock;
+        let open: Vec<_> = self.left_open().iter().map(|effect| effect.word()).collect();
         words.extend([base.program().into(), INNER.into(), self.backend.name().into()]);
-        words.extend([without.into(), case.name.into(), base.path().into()]);
+        words.extend([
+            if without { WITHOUT_LANDLOCK } else { "whole" }.into(),
+            open.join(",").into(),
+        ]);
+        words.extend([case.name.into(), base.path().into()]);
         let mut command = process(&words[0]);
         command
             .args(&words[1..])
@@ -138,27 +150,44 @@ impl Stand {
     }
 }
 
-/// The process of one case: the backend's name, the kernel, the case, and where its world is made.
+/// The process of one case: the backend's name, the kernel, what is left open on this host, the case, and where
+/// its world is made.
 ///
 /// # Errors
-/// What the case found.
+/// What the case found, or that the host is another than it should be.
 pub(crate) fn inner(words: &[OsString]) -> Result<(), String> {
-    let [backend, kernel, name, base] = words else {
+    let [backend, kernel, open, name, base] = words else {
         return Err(format!("no words of a case: {words:?}"));
     };
-    if kernel == "without-landlock" {
+    if kernel == WITHOUT_LANDLOCK {
         take_landlock_away()?;
     }
     let selection = Selection::of_this_system(None, None);
-    let backend = selection.backends().find(|it| OsStr::new(it.id().name()) == backend);
-    let backend = backend.ok_or("there is no such backend")?;
+    let backend = selection
+        .backends()
+        .find(|it| OsStr::new(it.id().name()) == backend)
+        .ok_or("there is no such backend")?;
     let case = cases()
         .find(|case| OsStr::new(case.name) == name)
         .ok_or("there is no such case")?;
     let bench = Bench::new(backend, Path::new(base))?;
-    let abi = bench.host().landlock_abi;
-    if kernel == "without-landlock" && abi != 0 {
-        return Err(format!("the backend found Landlock ABI {abi} where there is none"));
+    let host = bench.host();
+    if kernel == WITHOUT_LANDLOCK && host.landlock_abi != 0 {
+        return Err(format!(
+            "there is no Landlock, and the backend found {}",
+            host.landlock_abi
+        ));
+    }
+    let open_here = Coverage::PROMISED
+        .into_iter()
+        .filter(|effect| !host.coverage.governs(*effect));
+    let left: Vec<_> = open_here.map(Effect::word).collect();
+    if OsStr::new(&left.join(",")) != open {
+        return Err(format!(
+            "{left:?} are open here, and {} should be: {:?}",
+            open.display(),
+            host.missing
+        ));
     }
     case.check(&bench)
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
-use std::thread::JoinHandle;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -96,13 +96,16 @@ impl Ended {
     }
 }
 
-fn read(fd: OwnedFd) -> JoinHandle<Vec<u8>> {
+/// Reads a stream, and hands on all of it when it has ended.
+fn read(fd: OwnedFd) -> Receiver<Vec<u8>> {
+    let (whole, read) = channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
         // What cannot be read is missing in what a case looks for.
         let _ = File::from(fd).read_to_end(&mut bytes);
-        bytes
-    })
+        let _ = whole.send(bytes);
+    });
+    read
 }
 
 /// Waits for a descriptor to be readable.
@@ -117,8 +120,8 @@ pub(super) fn await_fd(fd: impl AsFd, what: &str) -> Result<(), String> {
 pub(super) struct Started {
     pub(super) launched: Launched,
     pub(super) plan: LaunchPlan,
-    stdout: JoinHandle<Vec<u8>>,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: Receiver<Vec<u8>>,
+    stderr: Receiver<Vec<u8>>,
 }
 
 impl Started {
@@ -144,7 +147,10 @@ impl Started {
         must(launched.reap(Duration::from_secs(5)), || {
             "its reaper ended and cannot be reaped".to_owned()
         })?;
-        let bytes = |stream: JoinHandle<Vec<u8>>| stream.join().map_err(|_| "a stream was not read".to_owned());
+        let bytes = |stream: Receiver<Vec<u8>>| {
+            let whole = stream.recv_timeout(Duration::from_millis(PATIENCE.into()));
+            whole.map_err(|_| "the run has ended, and somebody still holds its streams".to_owned())
+        };
         Ok(Ended {
             end: launched.ended(),
             survivors: launched.survivors(),

@@ -12,11 +12,12 @@ use super::run::{Run, pin};
 use super::world::{names, read, write};
 use super::{Bench, list, must, said};
 use crate::calls::{Call, table};
-use crate::{Answer, ChildLimit, Observe, Temp};
+use crate::{Answer, ChildLimit, Observe, SandboxMode, Temp};
 
 list![
     no_descriptor_of_the_runners_reaches_the_command,
     words_variables_and_directory_arrive_byte_for_byte,
+    the_command_has_no_privilege_and_gains_none,
     limits_hold,
     a_call_that_is_watched_waits_for_its_answer,
 ];
@@ -107,6 +108,23 @@ fn words_variables_and_directory_arrive_byte_for_byte(bench: &Bench<'_>) -> Resu
     must(mask == b"0027\n", || {
         format!("the mask is {}", String::from_utf8_lossy(&mask))
     })
+}
+
+fn the_command_has_no_privilege_and_gains_none(bench: &Bench<'_>) -> Result<(), String> {
+    let script = "
+wanted = ['CapInh', 'CapPrm', 'CapEff', 'CapAmb', 'NoNewPrivs']
+for line in open('/proc/self/status'):
+    name, value = line.split(':', 1)
+    if name in wanted: print(name, int(value, 16), sep='=')
+";
+    for mode in [SandboxMode::ReadOnly, SandboxMode::WorkspaceWrite] {
+        let ended = Run::new(bench, mode)?.attempts(script).finish()?;
+        for name in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            ended.must_be(name, &["0"])?;
+        }
+        ended.must_be("NoNewPrivs", &["1"])?;
+    }
+    Ok(())
 }
 
 fn limits_hold(bench: &Bench<'_>) -> Result<(), String> {
