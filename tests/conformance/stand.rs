@@ -103,7 +103,9 @@ impl Stand {
     /// What this host leaves open: pinned, so that a layer that does not work any more is no lesser host.
     fn left_open(self) -> &'static [Effect] {
         match self.host {
-            Host::Whole | Host::NoLandlock => &[],
+            Host::Whole => &[],
+            // What other processes pass in over sockets.
+            Host::NoLandlock => &[Effect::InheritedDescriptors],
             Host::Container => &[Effect::Devices, Effect::Metadata, Effect::ProtectedPaths],
         }
     }

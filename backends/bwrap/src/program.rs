@@ -4,10 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use nix::unistd::{AccessFlags, access};
 use ringfence_backend::{HOST_TEMP, PinnedPath, SandboxExecutionPolicy};
 
 /// The directories of the system's, for callers without a PATH.
 const SYSTEM: &str = "/usr/local/bin:/usr/bin:/bin:/run/wrappers/bin:/run/current-system/sw/bin";
+
+/// `/proc/sys/kernel/overflowuid`, which nobody changes.
+const UNKNOWN: u32 = 65534;
 
 /// The first program of that name in the directories of a PATH, those of the system's without one. What is no
 /// absolute directory depends on where the caller happens to be, and is passed over.
@@ -30,7 +34,13 @@ pub(crate) fn find(path: Option<&OsStr>) -> Result<PathBuf, String> {
     for path in settled.path().ancestors() {
         let about = std::fs::symlink_metadata(path).map_err(|e| format!("{}: {e}", path.display()))?;
         // What the caller may write, a run of the caller's may have written.
-        if about.uid() != 0 || about.mode() & 0o022 != 0 {
+        let systems = is_the_systems(path, about.uid()).map_err(|e| {
+            format!(
+                "whom {} belongs to cannot be told: /proc/self/uid_map: {e}",
+                path.display()
+            )
+        })?;
+        if !systems || about.mode() & 0o022 != 0 {
             return Err(format!(
                 "{} is not started, because others than root may write {}; install bubblewrap for the whole system",
                 found.display(),
@@ -39,6 +49,29 @@ pub(crate) fn find(path: Option<&OsStr>) -> Result<PathBuf, String> {
         }
     }
     Ok(settled.path().to_owned())
+}
+
+/// Whether what stands at a path belongs to root, or to somebody whom this user namespace does not know
+/// (user_namespaces(7)): nobody in here can have put it there.
+fn is_the_systems(path: &Path, owner: u32) -> std::io::Result<bool> {
+    if owner == 0 {
+        return Ok(true);
+    }
+    let map = std::fs::read_to_string("/proc/self/uid_map")?;
+    let known = |uid: u32| {
+        map.lines().any(|line| {
+            let mut numbers = line
+                .split_ascii_whitespace()
+                .filter_map(|word| word.parse::<u64>().ok());
+            let (first, length) = (numbers.next(), numbers.nth(1));
+            first
+                .zip(length)
+                .is_some_and(|(first, length)| (first..first + length).contains(&uid.into()))
+        })
+    };
+    // Everybody unknown shows as this one user, who may be known as well.
+    let unclear = owner == UNKNOWN && !known(0);
+    Ok(!known(owner) || unclear && access(path, AccessFlags::W_OK).is_err())
 }
 
 /// The program, unless it lies in a temp area, where every run may have written it.
