@@ -17,6 +17,9 @@ use crate::shared::Shared;
 use crate::stack::Stack;
 use crate::status::Word;
 
+/// How long a program that has nothing left to do may take to end.
+const SOON: Duration = Duration::from_millis(50);
+
 /// How long a reaper is waited for that nobody waits for any more.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -173,9 +176,11 @@ impl Launched {
             return true;
         }
         if let Some(maker) = &mut self.maker {
-            // It has nothing left to do.
-            maker.kill();
-            let ended = maker.reap(patience);
+            // It has nothing left to do, and ends by itself sooner than it could be killed.
+            let ended = maker.reap(SOON) || {
+                maker.kill();
+                maker.reap(patience)
+            };
             if ended {
                 self.memory = None;
             }
