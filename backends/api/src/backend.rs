@@ -248,8 +248,6 @@ pub struct Through {
     pub more: (CString, Vec<u8>),
     /// What the launcher needs to complete the boundary from within, in the backend's own words.
     pub boundary: Vec<u8>,
-    /// Whether it is started with private mounts on which device nodes are read-only, which takes privilege.
-    pub prepared: bool,
     /// Descriptors that those words speak of.
     pub kept: Vec<OwnedFd>,
 }

@@ -83,7 +83,7 @@ pub use limit::{ChildLimit, current_limit};
 pub use listener::{Answer, Listener, Notification};
 pub use mode::{SandboxMode, UnknownMode};
 pub use pinned::{FileId, PinnedPath, WorkspaceRoot};
-pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, Sealed, StdioKind};
+pub use plan::{Accelerator, CommandSpec, LandlockRule, LaunchPlan, Observe, PlanStep, StdioKind};
 pub use policy::{PolicyParts, PolicyShape, Protected, Require, SandboxExecutionPolicy, Temp};
 #[cfg(target_os = "linux")]
 pub use running::Launched;

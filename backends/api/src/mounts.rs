@@ -6,21 +6,23 @@ use std::ptr;
 
 use nix::errno::Errno;
 
-/// Gives this process, which has one thread, mounts of its own to which nothing comes that is mounted elsewhere
-/// later. One raw call after another.
+/// Cuts the mounts of this process, which has one thread and shares them with nobody, off from what is mounted
+/// elsewhere later. Where they belong to another user namespace, it first takes mounts of its own.
 ///
 /// # Errors
 /// The kernel's: `EPERM` without CAP_SYS_ADMIN.
 pub fn keep_to_oneself() -> Result<(), Errno> {
-    let none = ptr::null::<libc::c_char>();
-    let flags = libc::MS_REC | libc::MS_PRIVATE;
-    // SAFETY: numbers, and C strings.
-    unsafe {
-        if libc::unshare(libc::CLONE_NEWNS) < 0 || libc::mount(none, c"/".as_ptr(), none, flags, none.cast()) < 0 {
-            return Err(Errno::last());
-        }
-    }
-    Ok(())
+    let private = || {
+        let none = ptr::null::<libc::c_char>();
+        let flags = libc::MS_REC | libc::MS_PRIVATE;
+        // SAFETY: with a propagation flag only the target is read.
+        Errno::result(unsafe { libc::mount(none, c"/".as_ptr(), none, flags, none.cast()) }).map(drop)
+    };
+    private().or_else(|_| {
+        // SAFETY: takes a number.
+        Errno::result(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+        private()
+    })
 }
 
 /// Makes one mount read-only here (mount_setattr(2)). What is mounted inside it stays as it is.

@@ -1,7 +1,7 @@
 //! What the child does that becomes the program which makes a boundary from outside.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CString, c_int};
 use std::os::fd::RawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -9,18 +9,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use nix::errno::Errno;
 
 use crate::child::default_signals;
-use crate::mounts;
-
-/// What may be a mount of its own in /dev: terminals, and in containers each node.
-const MOUNTED: [&CStr; 7] = [
-    c"/dev/pts",
-    c"/dev/null",
-    c"/dev/zero",
-    c"/dev/full",
-    c"/dev/random",
-    c"/dev/urandom",
-    c"/dev/tty",
-];
 
 /// Everything that child reads before it executes the program. It lives in the runner's stack frame, which
 /// waits for that.
@@ -30,19 +18,17 @@ pub(crate) struct Outside<'a> {
     /// The descriptors that the program hands on.
     kept: &'a [RawFd],
     streams: [RawFd; 3],
-    prepared: bool,
     failed: AtomicI32,
 }
 
 impl<'a> Outside<'a> {
     /// The program is the first word. Its environment is empty: nothing of the command's reaches it.
-    pub(crate) fn new(argv: &'a [CString], kept: &'a [RawFd], streams: [RawFd; 3], prepared: bool) -> Self {
+    pub(crate) fn new(argv: &'a [CString], kept: &'a [RawFd], streams: [RawFd; 3]) -> Self {
         Self {
             argv: argv.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect(),
             env: [ptr::null()],
             kept,
             streams,
-            prepared,
             failed: AtomicI32::new(0),
         }
     }
@@ -61,28 +47,6 @@ pub(crate) fn become_outside(outside: &Outside<'_>, parent: libc::pid_t) -> c_in
     125
 }
 
-/// Gives this process mounts of its own, to which those do not come that the host makes later, and makes the
-/// device nodes read-only there: whoever shows them elsewhere shows them so.
-fn prepare_mounts() -> Result<(), Errno> {
-    mounts::keep_to_oneself()?;
-    // A directory that nothing is mounted on has no flags of its own (EINVAL).
-    if mounts::make_read_only(c"/dev").is_err() {
-        let (dev, none) = (c"/dev".as_ptr(), ptr::null::<libc::c_char>());
-        // SAFETY: C strings.
-        if unsafe { libc::mount(dev, dev, none, libc::MS_BIND | libc::MS_REC, none.cast()) } < 0 {
-            return Err(Errno::last());
-        }
-        mounts::make_read_only(c"/dev")?;
-    }
-    for inside in MOUNTED {
-        match mounts::make_read_only(inside) {
-            Ok(()) | Err(Errno::EINVAL | Errno::ENOENT) => {}
-            other => return other,
-        }
-    }
-    Ok(())
-}
-
 /// Executes the program; gives why it could not.
 fn become_program(outside: &Outside<'_>, parent: libc::pid_t) -> Errno {
     default_signals();
@@ -95,14 +59,6 @@ fn become_program(outside: &Outside<'_>, parent: libc::pid_t) -> Errno {
         if libc::getppid() != parent {
             return Errno::ESRCH;
         }
-    }
-    if outside.prepared
-        && let Err(errno) = prepare_mounts()
-    {
-        return errno;
-    }
-    // SAFETY: as above.
-    unsafe {
         for (number, fd) in (0..).zip(outside.streams) {
             if libc::dup2(fd, number) < 0 {
                 return Errno::last();

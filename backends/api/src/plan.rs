@@ -72,18 +72,6 @@ pub enum LandlockRule {
     Terminal(PathBuf),
 }
 
-/// By whom what another program makes is sealed: the host's later mounts stay out, and device nodes become
-/// read-only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sealed {
-    /// The runner, before the program is started, which takes privilege.
-    Before,
-    /// The launcher, within the user namespace that the program makes.
-    Within,
-    /// Nobody.
-    No,
-}
-
 /// One step of a plan, in the order in which the child takes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanStep {
@@ -91,8 +79,9 @@ pub enum PlanStep {
     Bubblewrap {
         /// Its path.
         program: PathBuf,
-        /// By whom what it makes is sealed.
-        sealed: Sealed,
+        /// Whether the launcher seals what it makes: the host's later mounts stay out, and device nodes, /dev and
+        /// /proc become read-only.
+        sealed: bool,
     },
     /// A user namespace that maps the caller's user and group to themselves, and nobody else.
     UserNamespace,

@@ -119,7 +119,7 @@ fn begin(through: &Through, launch: &Launch<'_>, image: Option<&ExecImage>) -> R
         argv.push(word(fd.as_raw_fd().to_string())?);
     }
     let streams = [null.as_raw_fd(), null.as_raw_fd(), complaints.as_raw_fd()];
-    let outside = Outside::new(&argv, &kept, streams, through.prepared);
+    let outside = Outside::new(&argv, &kept, streams);
     let maker = reaped(launch, &outside)?;
     let memory = Memory { stacks: None, shared };
     let launched = Launched::through(maker, Channel::new(read), memory)?;

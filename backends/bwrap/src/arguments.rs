@@ -6,7 +6,10 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use ringfence_backend::{PlanStep, PrepareError, Sealed};
+use ringfence_backend::{PlanStep, PrepareError};
+
+/// What bubblewrap makes anew for a run, writable at first.
+pub(crate) const OWN: [&str; 2] = ["/dev", "/proc"];
 
 /// The nodes that bubblewrap shows in a /dev of its own, each on a mount of its own. It has no option that
 /// makes those read-only and leaves the devices open.
@@ -79,16 +82,15 @@ fn list(steps: &[PlanStep]) -> Vec<PathBuf> {
     ] {
         list.word(option);
     }
-    let sealed = steps.iter().find_map(|step| match step {
-        PlanStep::Bubblewrap { sealed, .. } => Some(*sealed),
-        _ => None,
-    });
-    if sealed != Some(Sealed::Before) {
-        // Root without the right to mount has to be told that a user namespace would give it that.
+    let sealed = steps
+        .iter()
+        .any(|step| matches!(step, PlanStep::Bubblewrap { sealed: true, .. }));
+    if steps.contains(&PlanStep::UserNamespace) {
+        // Root without the right to mount has to be told that one would give it that.
         list.word("--unshare-user");
     }
-    if sealed == Some(Sealed::Within) {
-        // For the launcher, in that namespace alone, until it has sealed what it stands in.
+    if sealed {
+        // For the launcher alone, until it has sealed what it stands in.
         list.word("--cap-add");
         list.word("CAP_SYS_ADMIN");
     }
@@ -111,7 +113,8 @@ fn list(steps: &[PlanStep]) -> Vec<PathBuf> {
     for (device, at) in devices {
         list.mount("--dev-bind", device, at);
     }
-    for own in ["/dev", "/proc"] {
+    // Sealing does it in a hundredth of the time.
+    for own in OWN.into_iter().filter(|_| !sealed) {
         list.word("--remount-ro");
         list.word(own);
     }

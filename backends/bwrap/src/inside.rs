@@ -10,7 +10,7 @@ use ringfence_backend::status::{Failure, Stage};
 use ringfence_backend::{Boundary, Launcher, mounts};
 use ringfence_layers::{Breakout, Confinement, Rulesets};
 
-use crate::arguments::NODES;
+use crate::arguments::{NODES, OWN};
 use crate::order::Order;
 use crate::place;
 
@@ -35,6 +35,8 @@ fn prepare(order: &[u8]) -> Result<(Inside, Breakout), Failure> {
         errno: errno.unwrap_or(nix::errno::Errno::EINVAL as i32),
     };
     let order = Order::decode(order).ok_or(failed(Stage::Place, None))?;
+    // Before anything is done that would change the mounts of others.
+    place::stands_apart(&order)?;
     if order.seal {
         seal(&order).map_err(|errno| failed(Stage::Mounts, Some(errno as i32)))?;
     }
@@ -49,11 +51,13 @@ fn prepare(order: &[u8]) -> Result<(Inside, Breakout), Failure> {
     Ok((Inside(confinement), attempts))
 }
 
-/// Keeps out what the host mounts later, closes the device nodes, and gives up the right to do so.
+/// Keeps out what the host mounts later, makes read-only what bubblewrap made anew and the device nodes, and gives
+/// up the right to do so.
 fn seal(order: &Order) -> Result<(), Errno> {
     mounts::keep_to_oneself()?;
     let shown = order.shown.iter().map(|at| at.as_os_str().as_bytes());
-    for node in NODES.iter().map(|node| node.as_bytes()).chain(shown) {
+    let own = OWN.iter().chain(&NODES).map(|own| own.as_bytes());
+    for node in own.chain(shown) {
         mounts::make_read_only(&CString::new(node).map_err(|_| Errno::EINVAL)?)?;
     }
     for set in [

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 
 use ringfence_backend::{
     Backend, BackendId, CommandSpec, HostSupport, LaunchPlan, PlanError, PlanStep, PrepareError, Prepared, Probe,
-    SandboxExecutionPolicy, Sealed, Through,
+    SandboxExecutionPolicy, Through,
 };
 use ringfence_layers::Ground;
 
@@ -76,7 +76,7 @@ impl Backend for Bwrap {
         let ground = Ground {
             backend: BackendId::Bwrap,
             host,
-            mounts: probe::outer(program, seal(host)),
+            mounts: probe::outer(program, host.user_namespace, host.sealed),
             own_devices: true,
         };
         ringfence_layers::plan(ground, policy, command)
@@ -88,15 +88,6 @@ impl Backend for Bwrap {
 
     fn rendered(&self, plan: &LaunchPlan) -> Vec<String> {
         arguments::shown(&plan.steps)
-    }
-}
-
-/// By whom a run is sealed on a host.
-const fn seal(host: &HostSupport) -> Sealed {
-    match (host.user_namespace, host.sealed) {
-        (false, _) => Sealed::Before,
-        (true, true) => Sealed::Within,
-        (true, false) => Sealed::No,
     }
 }
 
@@ -112,15 +103,6 @@ fn through(steps: &[PlanStep], runner: Option<std::os::fd::OwnedFd>) -> Result<T
         arguments: Vec::new(),
         more: (c"--args".to_owned(), arguments::words(steps)?),
         boundary: order.encode()?,
-        prepared: steps.iter().any(|step| {
-            matches!(
-                step,
-                PlanStep::Bubblewrap {
-                    sealed: Sealed::Before,
-                    ..
-                }
-            )
-        }),
         kept: runner.into_iter().collect(),
     })
 }

@@ -6,16 +6,21 @@ use std::ops::Deref;
 use std::os::fd::RawFd;
 use std::path::Path;
 
-use ringfence_backend::{Door, FileId, LandlockRule, Observe, PinnedPath, PlanStep, PrepareError, Sealed};
+use ringfence_backend::{Door, FileId, LandlockRule, Observe, PinnedPath, PlanStep, PrepareError};
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::NODES;
+use crate::place;
 
 /// The order.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
-    /// Whether the launcher keeps later mounts out and makes device nodes read-only.
+    /// The mounts of the runner, in which the launcher must not find itself.
+    pub(crate) outside: Option<(u64, u64)>,
+    /// Whether the launcher seals what it stands in.
     pub(crate) seal: bool,
+    /// Whether that is in a user namespace of its own.
+    pub(crate) user: bool,
     /// What must stand at each path: device and inode.
     pub(crate) found: Vec<(Name, u64, u64)>,
     /// Where mounts may be writable.
@@ -79,14 +84,16 @@ impl Order {
     /// What these steps ask for.
     pub(crate) fn new(steps: &[PlanStep], runner: Option<RawFd>) -> Self {
         let mut order = Self {
+            outside: place::mount_namespace().ok(),
             runner,
             ..Self::default()
         };
         for step in steps {
             match step {
+                PlanStep::UserNamespace => order.user = true,
                 PlanStep::Bubblewrap { sealed, .. } => {
-                    order.seal = *sealed == Sealed::Within;
-                    if *sealed == Sealed::No {
+                    order.seal = *sealed;
+                    if !*sealed {
                         order.nodes.extend(NODES.map(Name::from));
                     }
                 }
@@ -168,7 +175,7 @@ impl Order {
 
     /// Whether neither a domain nor a user namespace keeps the command from processes that it can see.
     pub(crate) fn stands_alone(&self) -> bool {
-        self.landlock.is_none() && !self.seal && self.nodes.is_empty()
+        self.landlock.is_none() && !self.user
     }
 
     /// The steps that are left for the command itself, on what was found.

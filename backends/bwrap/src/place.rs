@@ -18,20 +18,44 @@ const TERMINALS: &str = "/dev/pts";
 /// How much of the table of mounts is read at a time: all of it on most hosts.
 const TABLE: usize = 64 * 1024;
 
-/// Looks at the namespaces and mounts around the calling process. Gives what was found where something had to be.
+const fn failed(stage: Stage, errno: Errno) -> Failure {
+    Failure {
+        stage,
+        errno: errno as i32,
+    }
+}
+
+/// The mounts of the calling process, as namespaces(7) tells them apart: device and inode.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn mount_namespace() -> nix::Result<(u64, u64)> {
+    let about = nix::sys::stat::stat("/proc/self/ns/mnt")?;
+    Ok((about.st_dev, about.st_ino))
+}
+
+/// Whether this process stands in namespaces of the run's own, so that what it does to mounts is nobody else's affair.
 ///
 /// # Errors
 /// What is not as it was asked for.
-pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
-    let failed = |stage, errno| Failure {
-        stage,
-        errno: errno as i32,
-    };
+pub(crate) fn stands_apart(order: &Order) -> Result<(), Failure> {
     // The first process of a namespace, and a /proc that shows it.
     let own = std::fs::read_link("/proc/self").map_err(|e| at(Stage::Place, &e))?;
     if nix::unistd::getpid().as_raw() != 1 || own != Path::new("1") {
         return Err(failed(Stage::Namespaces, Errno::ESRCH));
     }
+    let here = mount_namespace().map_err(|errno| failed(Stage::Place, errno))?;
+    if order.outside.is_none_or(|outside| outside == here) {
+        return Err(failed(Stage::Mounts, Errno::ESRCH));
+    }
+    Ok(())
+}
+
+/// Looks at the mounts around the calling process. Gives what was found where something had to be.
+///
+/// # Errors
+/// What is not as it was asked for.
+pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
     let table = table().map_err(|e| at(Stage::Mounts, &e))?;
     let mounts = mounts(&table).ok_or(failed(Stage::Mounts, Errno::EINVAL))?;
     // The table leaves out what a changed root does not reach, the root itself among it.
@@ -41,10 +65,7 @@ pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
     let seen: Vec<_> = mounts.iter().filter(|mount| mount.is_seen(&mounts)).collect();
     for mount in &seen {
         // bubblewrap leaves as it is what its user cannot reach, and so does the command.
-        if is_out_of_reach(&mount.at) {
-            continue;
-        }
-        if mount.writable && !order.may_be_writable(&mount.at) {
+        if mount.writable && !order.may_be_writable(&mount.at) && !is_out_of_reach(&mount.at) {
             return Err(failed(Stage::Place, Errno::EROFS));
         }
         // What is mounted on the host later would come with flags of its own.
@@ -56,7 +77,7 @@ pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
             return Err(failed(Stage::Place, Errno::EXDEV));
         }
         // On a read-only mount, too, a device can be written.
-        if mount.devices && !order.may_have_devices(&mount.at) {
+        if mount.devices && !order.may_have_devices(&mount.at) && !is_out_of_reach(&mount.at) {
             return Err(failed(Stage::Place, Errno::ENODEV));
         }
     }

@@ -4,19 +4,20 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use ringfence_backend::{
-    ChildStdio, Effect, HostSupport, Launch, Missing, Observe, PinnedPath, PlanStep, Sealed, Session, attempt_through,
+    ChildStdio, Effect, HostSupport, Launch, Missing, Observe, PinnedPath, PlanStep, Session, attempt_through,
 };
 use ringfence_layers::{all_refused, coverage, landlock_abi, nothing_covered_in_proc, own_process};
 
 use crate::{program, through};
 
 /// The steps that bubblewrap takes for every run.
-pub(crate) fn outer(program: PathBuf, sealed: Sealed) -> Vec<PlanStep> {
-    vec![
-        PlanStep::Bubblewrap { program, sealed },
-        PlanStep::PidNamespace,
-        PlanStep::ReadOnlyMounts,
-    ]
+pub(crate) fn outer(program: PathBuf, user: bool, sealed: bool) -> Vec<PlanStep> {
+    let mut steps = vec![PlanStep::Bubblewrap { program, sealed }];
+    if user {
+        steps.push(PlanStep::UserNamespace);
+    }
+    steps.extend([PlanStep::PidNamespace, PlanStep::ReadOnlyMounts]);
+    steps
 }
 
 /// # Errors
@@ -30,30 +31,18 @@ pub(crate) fn probe(program: &Path) -> Result<HostSupport, String> {
     if abi == 0 && is_privileged() {
         no_other_proc()?;
     }
-    let sealed = if is_privileged() {
-        Sealed::Before
-    } else {
-        Sealed::Within
-    };
     // Without Landlock the rest stands alone; without a seal only Landlock keeps later mounts from being written.
-    let ways = [(abi, sealed), (0, sealed), (abi, Sealed::No)];
+    let ways = [(abi, true), (0, true), (abi, false)];
     let mut first = None;
     for (number, (abi, sealed)) in ways.into_iter().enumerate() {
-        let (again, open) = (
-            number == 1 && ways[0].0 == 0,
-            number == 2 && (abi == 0 || is_privileged()),
-        );
+        let (again, open) = (number == 1 && ways[0].0 == 0, number == 2 && abi == 0);
         if again || open {
             continue;
         }
         match (canary(program, abi, sealed), first.take()) {
             (Ok(()), None) => return Ok(support(program, abi, sealed)),
             (Ok(()), Some(reason)) => {
-                let layer = if sealed == Sealed::No {
-                    "sealed mounts"
-                } else {
-                    "landlock"
-                };
+                let layer = if sealed { "landlock" } else { "sealed mounts" };
                 return Ok(HostSupport {
                     missing: vec![Missing {
                         layer: layer.to_owned(),
@@ -72,12 +61,7 @@ pub(crate) fn probe(program: &Path) -> Result<HostSupport, String> {
 pub(crate) fn recall(program: &Path, layers: &str) -> Option<HostSupport> {
     shows_nothing_covered().ok()?;
     let known = ringfence_backend::serves_as_launcher() && word(program, landlock_abi().unwrap_or(0)) == layers;
-    let sealed = if is_privileged() {
-        Sealed::Before
-    } else {
-        Sealed::Within
-    };
-    known.then(|| support(program, landlock_abi().unwrap_or(0), sealed))
+    known.then(|| support(program, landlock_abi().unwrap_or(0), true))
 }
 
 /// That what a container covers in /proc stays covered where the kernel does not see to that.
@@ -108,7 +92,7 @@ fn word(program: &Path, abi: u8) -> String {
     format!("bubblewrap {identity} with Landlock {abi}")
 }
 
-fn support(program: &Path, abi: u8, sealed: Sealed) -> HostSupport {
+fn support(program: &Path, abi: u8, sealed: bool) -> HostSupport {
     HostSupport {
         layers: word(program, abi),
         program: Some(program.to_owned()),
@@ -116,14 +100,14 @@ fn support(program: &Path, abi: u8, sealed: Sealed) -> HostSupport {
         mounts: true,
         pid_namespace: true,
         // Without privilege bubblewrap makes one.
-        user_namespace: sealed != Sealed::Before,
-        sealed: sealed != Sealed::No,
+        user_namespace: !is_privileged(),
+        sealed,
         // It is made in a /dev of the run's own.
         shared_memory: true,
         coverage: coverage(abi, true, false, true)
             .with(Effect::Devices, true)
             .with(Effect::ProtectedPaths, true)
-            .with(Effect::Metadata, sealed != Sealed::No)
+            .with(Effect::Metadata, sealed)
             // What another process passes over a socket stands on that process's mounts.
             .without(Effect::InheritedDescriptors, abi == 0),
         ..HostSupport::default()
@@ -136,8 +120,8 @@ fn is_privileged() -> bool {
 }
 
 /// Confines a child as a run would be and lets it try to write outside.
-fn canary(program: &Path, abi: u8, sealed: Sealed) -> Result<(), String> {
-    let mut steps = outer(program.to_owned(), sealed);
+fn canary(program: &Path, abi: u8, sealed: bool) -> Result<(), String> {
+    let mut steps = outer(program.to_owned(), !is_privileged(), sealed);
     // A run keeps roots writable; the same is tried here, on a tree that nobody writes to.
     steps.push(PlanStep::Held(pin("/etc")?));
     steps.push(PlanStep::DropCapabilities);

@@ -11,7 +11,6 @@ fn outcome(script: &str, patience: Duration) -> (String, OwnedFd) {
         arguments: vec![c"-c".to_owned(), CString::new(script).unwrap()],
         more: (c"--args".to_owned(), Vec::new()),
         boundary: Vec::new(),
-        prepared: false,
         kept: Vec::new(),
     };
     let launch = Launch {
