@@ -113,7 +113,7 @@ fn a_host_that_allows_no_user_namespace_says_so() {
 fn a_host_that_refuses_namespaces_to_everybody_says_so() {
     on_host(&["python3", "-c", REFUSE, "all"], |root| {
         let bwrap = Given::Refused(if root {
-            &[("bwrap", "it could not be started: Operation not permitted")]
+            &[("bwrap", "Creating new namespace failed: Operation not permitted")]
         } else {
             &[("bwrap", "No permissions to create new namespace")]
         });
