@@ -1,7 +1,7 @@
 //! The backends, and whether each can be used.
 
 use ringfence::BackendId;
-use ringfence_backend::Probe;
+use ringfence_backend::{HostSupport, Probe};
 use serde::Serialize;
 
 use super::layers::NO_LANDLOCK;
@@ -10,6 +10,11 @@ use super::layers::NO_LANDLOCK;
 pub(super) const CONFINED_COST: &str = "about 1.2 ms at a start";
 /// The same: what is started and awaited, but not confined.
 pub(super) const STARTED_COST: &str = "about 0.7 ms at a start";
+
+/// The same, through bubblewrap.
+const BWRAP_COST: &str = "about 5.3 ms at a start";
+const NO_BWRAP: &str = "install bubblewrap for the whole system, let it make user namespaces (its AppArmor profile, \
+    user.max_user_namespaces), and give Ringfence a /proc of which nothing is covered";
 
 /// One backend.
 #[derive(Debug, Serialize)]
@@ -29,7 +34,7 @@ pub(super) struct BackendRow {
 pub(super) fn row(id: BackendId, probe: Option<&Probe>) -> BackendRow {
     let (usable, reason) = match probe {
         Some(Probe::Usable(_)) if id == BackendId::None => (true, Some("for danger-full-access alone".to_owned())),
-        Some(Probe::Usable(_)) => (true, None),
+        Some(Probe::Usable(host)) => (true, lesser(host)),
         Some(Probe::Unusable { reason }) => (false, Some(reason.clone())),
         None => (
             false,
@@ -39,15 +44,30 @@ pub(super) fn row(id: BackendId, probe: Option<&Probe>) -> BackendRow {
     let cost = match (id, probe) {
         // Measured with every layer.
         (BackendId::Landlock, Some(Probe::Usable(host))) if host.mounts => Some(CONFINED_COST),
+        (BackendId::Bwrap, Some(Probe::Usable(_))) => Some(BWRAP_COST),
         (BackendId::None, Some(Probe::Usable(_))) => Some(STARTED_COST),
         _ => None,
     };
-    let fixable = id == BackendId::Landlock && matches!(probe, Some(Probe::Unusable { .. }));
+    let advice = match (id, probe) {
+        (BackendId::Landlock, Some(Probe::Unusable { .. })) => Some(NO_LANDLOCK),
+        (BackendId::Bwrap, Some(Probe::Unusable { .. })) => Some(NO_BWRAP),
+        _ => None,
+    };
     BackendRow {
         backend: id,
         usable,
         reason,
         cost,
-        advice: fixable.then_some(NO_LANDLOCK),
+        advice,
     }
+}
+
+/// What a backend that can be used does without, and why.
+fn lesser(host: &HostSupport) -> Option<String> {
+    let missing: Vec<_> = host
+        .missing
+        .iter()
+        .map(|it| format!("without {}: {}", it.layer, it.reason))
+        .collect();
+    (!missing.is_empty()).then(|| missing.join("; "))
 }

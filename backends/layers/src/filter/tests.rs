@@ -95,6 +95,23 @@ fn ordinary_calls_pass_the_base_filter() {
 }
 
 #[test]
+fn a_priority_is_set_of_one_process_and_never_of_the_runner_a_group_or_a_user() {
+    let base = base(RUNNER, Sockets::default()).unwrap();
+    for (call, process) in [
+        (libc::SYS_setpriority, PRIO_PROCESS),
+        (libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS),
+    ] {
+        let of = |which, who| verdict(&base, ARCH, number(call), [which, who, 0]);
+        assert_eq!(of(process, 0), libc::SECCOMP_RET_ALLOW);
+        assert_eq!(of(process, RUNNER + 1), libc::SECCOMP_RET_ALLOW);
+        assert_eq!(of(process, RUNNER), errno(libc::EPERM));
+        for which in [process + 1, process + 2] {
+            assert_eq!(of(which, 0), errno(libc::EPERM));
+        }
+    }
+}
+
+#[test]
 fn the_filters_stay_short() {
     assert!(observing(RUNNER, Sockets::default(), None).unwrap().len() <= 220);
 }
