@@ -6,6 +6,7 @@ mod doctor;
 mod documents;
 mod dry_run;
 mod explain;
+mod explanation;
 mod limits;
 mod notes;
 mod policy;

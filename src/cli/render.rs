@@ -8,7 +8,7 @@ use ringfence::{Error, RunReport};
 
 use super::doctor::Findings;
 use super::dry_run::DryRun;
-use super::explain::Explained;
+use super::explanation::Explained;
 use super::text::{Rows, listed, milliseconds, quoted, shown, visible, word};
 
 /// Prints a document on stdout, as it is.
@@ -69,7 +69,7 @@ pub(crate) fn explanation(explained: &Explained<'_>) {
     let mut text = rows_of_run(&explained.run).text;
     for (backend, considered) in explained.backends.iter().zip(explained.considered) {
         text.push('\n');
-        text.push_str(&super::explain::text(backend, considered));
+        text.push_str(&super::explanation::text(backend, considered));
     }
     let _ = document((text + "\nNothing was run.\n").as_bytes());
 }

@@ -9,12 +9,10 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use crate::image::ExecImage;
 use crate::limit;
 use crate::outside::become_outside;
+use crate::signals::default_signals;
 use crate::status::{Failure, RECORD, Record, Stage};
 use crate::task::{ChildStdio, Launch, Session, Task};
 use crate::{Boundary, FileId};
-
-/// The highest signal number of Linux.
-const LAST_SIGNAL: c_int = 64;
 
 /// Everything the command's process reads before it executes the program. It lives in the runner's
 /// stack frame, which waits for that.
@@ -112,24 +110,6 @@ fn failed(stage: Stage) -> Failure {
 
 fn check(result: c_int, stage: Stage) -> Result<c_int, Failure> {
     if result < 0 { Err(failed(stage)) } else { Ok(result) }
-}
-
-/// Sets each signal back to what a fresh program expects: ignored ones survive exec.
-pub(crate) fn default_signals() {
-    let default = [0_u64; 4];
-    for signal in 1..=LAST_SIGNAL {
-        // SAFETY: reads a zeroed `struct sigaction` of the kernel's size. The raw call, because the C
-        // library keeps two signals to itself.
-        unsafe {
-            libc::syscall(
-                libc::SYS_rt_sigaction,
-                signal,
-                default.as_ptr(),
-                ptr::null::<u64>(),
-                size_of::<u64>(),
-            );
-        }
-    }
 }
 
 fn child_steps(child: &Child<'_>) -> Result<(), Failure> {

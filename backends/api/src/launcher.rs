@@ -17,7 +17,7 @@ use nix::sys::stat::{SFlag, fstat};
 
 use crate::backend::Boundary;
 use crate::child::{Child, Strings, tell};
-use crate::order::{Order, Stream};
+use crate::order::{Order, SEALS, Stream};
 use crate::pinned::FileId;
 use crate::raw::exit;
 use crate::reaper::{Reaper, reap_here};
@@ -25,7 +25,6 @@ use crate::shared::Mapped;
 use crate::stack::Stack;
 use crate::status::{Failure, Record, Stage};
 use crate::task::{Attempt, ChildStdio, Launch, Session, Task};
-use crate::through::SEALS;
 
 /// The first word by which a program knows that it is to be the launcher.
 pub const LAUNCHER: &CStr = c"--ringfence-launcher";

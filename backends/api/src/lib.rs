@@ -58,11 +58,15 @@ mod running;
 #[cfg(target_os = "linux")]
 mod shared;
 #[cfg(target_os = "linux")]
+mod signals;
+#[cfg(target_os = "linux")]
 mod stack;
 pub mod status;
 mod task;
 #[cfg(target_os = "linux")]
 mod through;
+#[cfg(target_os = "linux")]
+mod told;
 
 #[cfg(target_os = "linux")]
 pub use backend::Through;
@@ -75,7 +79,7 @@ pub use darwin::{LaunchError, Launched, Listener, launch};
 pub use host_temp::{HOST_TEMP, user_temp};
 pub use image::{ExecImage, ImageError};
 #[cfg(target_os = "linux")]
-pub use launch::{LaunchError, Tried, attempt, launch};
+pub use launch::{attempt, launch};
 #[cfg(target_os = "linux")]
 pub use launcher::{LAUNCHER, Launcher, is_launcher, serve_as_launcher, serves_as_launcher};
 pub use limit::{ChildLimit, current_limit};
@@ -92,3 +96,5 @@ pub use task::Attempt;
 pub use task::{ChildStdio, Launch, Session};
 #[cfg(target_os = "linux")]
 pub use through::attempt_through;
+#[cfg(target_os = "linux")]
+pub use told::{LaunchError, Tried};

@@ -8,7 +8,6 @@ use crate::Containment;
 use crate::backend::Boundary;
 use crate::channel::{Channel, status_channel};
 use crate::child::{Child, Strings};
-use crate::launch::{LaunchError, Told, blocking_signals, unstarted};
 use crate::outside::Outside;
 use crate::reaper::{Reaper, reaper_main};
 use crate::running::{Launched, Memory};
@@ -16,6 +15,7 @@ use crate::shared::Shared;
 use crate::stack::{Stack, clone_onto};
 use crate::status::Failure;
 use crate::task::{Launch, Task};
+use crate::told::{LaunchError, Told, blocking_signals, unstarted};
 
 /// Starts the program, and a reaper outside of every boundary, from which neither it nor what it leaves behind
 /// gets away: a child of bubblewrap's that waits for it would wait for ever.

@@ -7,11 +7,18 @@
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, RawFd};
 
+use nix::fcntl::SealFlag;
 use serde::{Deserialize, Serialize};
 
 use crate::image::ExecImage;
 use crate::limit::ChildLimit;
 use crate::task::{ChildStdio, Launch, Session};
+
+/// Of a file that is handed on.
+pub(crate) const SEALS: SealFlag = SealFlag::F_SEAL_SEAL
+    .union(SealFlag::F_SEAL_SHRINK)
+    .union(SealFlag::F_SEAL_GROW)
+    .union(SealFlag::F_SEAL_WRITE);
 
 /// One of the command's standard streams.
 #[derive(Debug, Serialize, Deserialize)]

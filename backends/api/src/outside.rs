@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use nix::errno::Errno;
 
-use crate::child::default_signals;
+use crate::signals::default_signals;
 
 /// Everything that child reads before it executes the program. It lives in the runner's stack frame, which
 /// waits for that.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::socket::{setsockopt, sockopt::PassCred};
@@ -19,14 +19,14 @@ use crate::backend::Through;
 use crate::channel::{Channel, status_channel};
 use crate::descriptor;
 use crate::image::ExecImage;
-use crate::launch::{LaunchError, Told, Tried};
 use crate::launcher::LAUNCHER;
 use crate::maker::reaped;
-use crate::order::Order;
+use crate::order::{Order, SEALS};
 use crate::outside::Outside;
 use crate::running::{Launched, Memory};
 use crate::shared::Mapped;
 use crate::task::{ChildStdio, Launch};
+use crate::told::{LaunchError, Told, Tried};
 
 /// How long the program may take until the command's process is started.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -230,12 +230,6 @@ fn handed(name: &CStr, bytes: &[u8]) -> io::Result<OwnedFd> {
     fcntl(&file, FcntlArg::F_ADD_SEALS(SEALS))?;
     Ok(file.into())
 }
-
-/// Of a file that is handed on.
-pub(crate) const SEALS: SealFlag = SealFlag::F_SEAL_SEAL
-    .union(SealFlag::F_SEAL_SHRINK)
-    .union(SealFlag::F_SEAL_GROW)
-    .union(SealFlag::F_SEAL_WRITE);
 
 /// What the program had to say, on one line.
 fn said(words: BorrowedFd<'_>) -> String {

@@ -10,7 +10,6 @@ use ringfence_backend::{Door, FileId, LandlockRule, Observe, PinnedPath, PlanSte
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::NODES;
-use crate::place;
 
 /// The order.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -84,7 +83,7 @@ impl Order {
     /// What these steps ask for.
     pub(crate) fn new(steps: &[PlanStep], runner: Option<RawFd>) -> Self {
         let mut order = Self {
-            outside: place::mount_namespace().ok(),
+            outside: mount_namespace().ok(),
             runner,
             ..Self::default()
         };
@@ -269,6 +268,15 @@ pub(crate) fn pinned(path: &Path, id: FileId) -> std::io::Result<PinnedPath> {
     } else {
         Err(nix::errno::Errno::ESTALE.into())
     }
+}
+
+/// The mounts of the calling process, as namespaces(7) tells them apart: device and inode.
+///
+/// # Errors
+/// The operating system's.
+pub(crate) fn mount_namespace() -> nix::Result<(u64, u64)> {
+    let about = nix::sys::stat::stat("/proc/self/ns/mnt")?;
+    Ok((about.st_dev, about.st_ino))
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use ringfence_backend::status::{Failure, Stage};
 use ringfence_backend::{FileId, PinnedPath};
 
 use crate::arguments::NODES;
-use crate::order::{Name, Order, pinned};
+use crate::order::{Name, Order, mount_namespace, pinned};
 
 /// A file system of the namespace's own, in which terminals are made.
 const TERMINALS: &str = "/dev/pts";
@@ -23,15 +23,6 @@ const fn failed(stage: Stage, errno: Errno) -> Failure {
         stage,
         errno: errno as i32,
     }
-}
-
-/// The mounts of the calling process, as namespaces(7) tells them apart: device and inode.
-///
-/// # Errors
-/// The operating system's.
-pub(crate) fn mount_namespace() -> nix::Result<(u64, u64)> {
-    let about = nix::sys::stat::stat("/proc/self/ns/mnt")?;
-    Ok((about.st_dev, about.st_ino))
 }
 
 /// Whether this process stands in namespaces of the run's own, so that what it does to mounts is nobody else's affair.
