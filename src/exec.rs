@@ -193,7 +193,7 @@ impl Runner {
             },
             // It may have begun, and nothing is begun twice.
             #[cfg(target_os = "linux")]
-            spawn::SpawnError::Launch(LaunchError::Interrupted) => false,
+            spawn::SpawnError::Launch(LaunchError::Interrupted(_)) => false,
             spawn::SpawnError::Prepare(_) | spawn::SpawnError::Launch(_) => self.selection.forget(spec.plan().backend),
             spawn::SpawnError::Refused(_) => false,
         }

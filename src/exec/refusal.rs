@@ -31,8 +31,8 @@ pub(super) fn of(spec: &ExecSpec, error: SpawnError) -> Error {
             _ => unavailable(failure.to_string()),
         },
         #[cfg(target_os = "linux")]
-        SpawnError::Launch(LaunchError::Interrupted) => Error::Lost {
-            source: io::Error::other(LaunchError::Interrupted.to_string()),
+        SpawnError::Launch(LaunchError::Interrupted(why)) => Error::Lost {
+            source: io::Error::other(why),
         },
         SpawnError::Launch(other) => unavailable(other.to_string()),
     }

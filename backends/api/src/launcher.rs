@@ -100,12 +100,6 @@ impl Launcher {
         &self.order.boundary
     }
 
-    /// Whether the boundary is to be tried, and nothing executed.
-    #[must_use]
-    pub const fn is_trial(&self) -> bool {
-        self.order.image.is_none()
-    }
-
     /// Tells that the boundary does not stand, and ends.
     pub fn fail(&self, failure: Failure) -> ! {
         tell(self.status.as_raw_fd(), Record::Failed(failure));

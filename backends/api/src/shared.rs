@@ -7,6 +7,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::stat::fstat;
 use nix::unistd::ftruncate;
@@ -47,8 +48,11 @@ impl Mapped {
     /// # Errors
     /// The operating system's.
     pub(crate) fn file() -> io::Result<OwnedFd> {
-        let file = memfd_create(c"ringfence-facts", MFdFlags::MFD_CLOEXEC)?;
+        let file = memfd_create(c"ringfence-facts", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?;
         ftruncate(&file, SIZE)?;
+        // Whoever holds it cannot take the memory away from those who have it mapped.
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(&file, FcntlArg::F_ADD_SEALS(seals))?;
         Ok(file)
     }
 

@@ -30,6 +30,8 @@ use crate::told::{LaunchError, Told, Tried};
 
 /// How long the program may take until the command's process is started.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long it may take to end everybody again.
+const ENDING: Duration = Duration::from_secs(1);
 /// How much of its words is kept, in bytes.
 const WORDS: usize = 2000;
 
@@ -50,7 +52,9 @@ struct Begun {
 /// [`LaunchError`]; the command has then not run, and no process is left.
 pub(crate) fn launch(through: &Through, launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, LaunchError> {
     let mut begun = begin(through, launch, Some(image))?;
-    begun.hear(|told| told.started || told.failed.is_some())?;
+    if let Err(error) = begun.hear(|told| told.started || told.failed.is_some()) {
+        return Err(begun.give_up(error));
+    }
     let Begun { mut launched, told, .. } = begun;
     if !told.started && told.failed.is_none() {
         return Err(told.ended_early());
@@ -171,9 +175,23 @@ impl Begun {
         }
     }
 
+    /// Ends everybody, and gives the error, unless it turns out that the command may have begun.
+    fn give_up(mut self, error: LaunchError) -> LaunchError {
+        self.launched.kill();
+        self.launched.kill_maker();
+        self.launched.reap(ENDING);
+        while let Ok(message) = self.launched.channel().take() {
+            self.told.hear(message);
+        }
+        match self.told.ended_early() {
+            begun @ LaunchError::Interrupted(_) if self.told.failed.is_none() => begun,
+            _ => error,
+        }
+    }
+
     /// Nothing more can come. That is how a trial goes, and how a launch fails.
     fn ended(&mut self) -> Result<(), LaunchError> {
-        if self.arrived {
+        if self.arrived || self.told.launcher.is_some() {
             return Ok(());
         }
         self.launched.kill_maker();

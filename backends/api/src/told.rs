@@ -31,9 +31,9 @@ pub enum LaunchError {
     /// The child ended before it had said anything.
     #[error("the launching process ended before the boundary stood")]
     Vanished,
-    /// The launcher was killed while it started the command, which may have begun. Nothing of it is left.
-    #[error("the launching process was killed while it started the command")]
-    Interrupted,
+    /// The command may have begun, and was ended; nothing of it is left. It must not be begun again.
+    #[error("{0}")]
+    Interrupted(&'static str),
     /// A program that was to make the boundary ended; no command ran.
     #[error("{program} did not make the boundary: {words}")]
     Outside {
@@ -97,7 +97,7 @@ impl Told {
     /// What it means that nothing more was told before the command was started.
     pub(crate) fn ended_early(&self) -> LaunchError {
         if self.armed {
-            LaunchError::Interrupted
+            LaunchError::Interrupted("what started it was killed in between")
         } else {
             LaunchError::Vanished
         }
@@ -109,11 +109,9 @@ impl Told {
         match self.failed {
             // Without room for one more descriptor the kernel drops the listener (unix(7)): the command
             // has begun, and every call that changes files fails.
-            None if self.lost => Err(Failure {
-                stage: Stage::Listener,
-                errno: libc::EMFILE,
-            }
-            .into()),
+            None if self.lost => Err(LaunchError::Interrupted(
+                "no descriptor was left for watching its calls; allow more open files",
+            )),
             Some(failure) => Err(failure.into()),
             None if !self.armed => Err(LaunchError::Vanished),
             None => Ok(self.listener.map(Listener::new)),

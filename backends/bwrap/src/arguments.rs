@@ -1,6 +1,6 @@
 //! The words that bubblewrap is started with.
 //!
-//! Only options that version 0.6 has are used; whether they do what they say is for the launcher to see.
+//! Only options that version 0.4.1 has are used; whether they do what they say is for the launcher to see.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;

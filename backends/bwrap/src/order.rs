@@ -26,6 +26,8 @@ pub(crate) struct Order {
     pub(crate) writable: Vec<Name>,
     /// Where they may not be, inside those.
     pub(crate) read_only: Vec<Name>,
+    /// The file in whose place another is shown.
+    pub(crate) replaced: Option<Name>,
     /// Device nodes whose mounts may be writable, because nobody could make them otherwise.
     pub(crate) nodes: Vec<Name>,
     /// Devices that are shown under names of their own.
@@ -118,6 +120,7 @@ impl Order {
                 }
                 PlanStep::Replaced { by, at } => {
                     order.found.push((at.as_path().into(), by.id().device, by.id().inode));
+                    order.replaced = Some(at.as_path().into());
                     order.read_only.push(at.as_path().into());
                 }
                 PlanStep::Landlock {
@@ -275,7 +278,7 @@ pub(crate) fn pinned(path: &Path, id: FileId) -> std::io::Result<PinnedPath> {
 /// # Errors
 /// The operating system's.
 pub(crate) fn mount_namespace() -> nix::Result<(u64, u64)> {
-    let about = nix::sys::stat::stat("/proc/self/ns/mnt")?;
+    let about = nix::sys::stat::stat("/proc/thread-self/ns/mnt")?;
     Ok((about.st_dev, about.st_ino))
 }
 

@@ -74,7 +74,9 @@ pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
     }
     let mut found = Vec::with_capacity(order.found.len());
     for (path, device, inode) in &order.found {
-        let stage = if order.read_only.contains(path) {
+        let stage = if order.replaced.as_ref() == Some(path) {
+            Stage::Accelerator
+        } else if order.read_only.contains(path) {
             Stage::Protected
         } else {
             Stage::WritableRoot
@@ -85,7 +87,7 @@ pub(crate) fn check(order: &Order) -> Result<Vec<PinnedPath>, Failure> {
         };
         // What was to be mounted here may have landed elsewhere, while somebody exchanged the names on the way.
         let here = seen.iter().find(|mount| mount.at == **path);
-        if here.is_none_or(|mount| mount.writable && stage == Stage::Protected) {
+        if here.is_none_or(|mount| mount.writable && stage != Stage::WritableRoot) {
             return Err(failed(stage, Errno::EINVAL));
         }
         found.push(pinned(path, id).map_err(|e| at(stage, &e))?);

@@ -24,7 +24,7 @@ pub(crate) fn outer(program: PathBuf, user: bool, sealed: bool) -> Vec<PlanStep>
 /// Why nothing can be confined with this program, in a sentence.
 pub(crate) fn probe(program: &Path) -> Result<HostSupport, String> {
     if !ringfence_backend::serves_as_launcher() {
-        return Err("this program does not serve as a launcher, which bubblewrap has to start inside".to_owned());
+        return Err("this program does not serve as a launcher, which bubblewrap has to start inside: it has to call ringfence::launcher first in main".to_owned());
     }
     shows_nothing_covered()?;
     let abi = landlock_abi().unwrap_or(0);
