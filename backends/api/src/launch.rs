@@ -29,7 +29,8 @@ use crate::{Boundary, Containment, descriptor, through};
 /// The run ends with the calling thread, which must therefore stay until then.
 ///
 /// # Errors
-/// [`LaunchError`]; the command has then not run, and no process is left.
+/// [`LaunchError`]; but for [`Interrupted`](LaunchError::Interrupted) the command has then not run. No process
+/// is left.
 pub fn launch(prepared: &Prepared, launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, LaunchError> {
     let boundary = match prepared {
         Prepared::Direct(boundary) => boundary.as_ref(),

@@ -49,7 +49,8 @@ struct Begun {
 /// Starts a command through a program.
 ///
 /// # Errors
-/// [`LaunchError`]; the command has then not run, and no process is left.
+/// [`LaunchError`]; but for [`Interrupted`](LaunchError::Interrupted) the command has then not run. No process
+/// is left.
 pub(crate) fn launch(through: &Through, launch: &Launch<'_>, image: &ExecImage) -> Result<Launched, LaunchError> {
     let mut begun = begin(through, launch, Some(image))?;
     if let Err(error) = begun.hear(|told| told.started || told.failed.is_some()) {
