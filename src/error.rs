@@ -1,5 +1,6 @@
 //! Why a command could not run: a stable code, a sentence, a way out.
 
+mod approval;
 mod managed;
 
 use std::ffi::OsString;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::PolicyError;
 
+pub use approval::NotApproved;
 pub use managed::{Fault, ManagedEnvError};
 
 /// The stable code of an [`Error`].
@@ -32,6 +34,24 @@ pub enum ErrorCode {
     CommandTooLarge,
     /// An input that makes no sense.
     InputInvalid,
+    /// What was asked for is not looser than what it is to loosen, in exactly what was named.
+    NotStrictlyLooser,
+    /// It takes an approval that nobody was asked for.
+    ApprovalRequired,
+    /// Whoever was asked said no, or the policy did.
+    ApprovalRejected,
+    /// Nobody answered in time, or the answer was too old.
+    ApprovalExpired,
+    /// The request was withdrawn.
+    ApprovalCancelled,
+    /// There was nobody to ask, or the answer was none.
+    ApprovalUnavailable,
+    /// The approval is for something else than what is there now.
+    ApprovalChanged,
+    /// The approval has been used.
+    ApprovalUsed,
+    /// The run has to be recorded, and cannot be.
+    AuditUnwritable,
     /// A fault of Ringfence or of the host underneath.
     Internal,
 }
@@ -107,6 +127,24 @@ pub enum Error {
     /// A contributor of the host declared or returned a variable that cannot be.
     #[error(transparent)]
     Environment(#[from] ManagedEnvError),
+    /// The change that was asked for is not strictly looser in exactly what was named.
+    #[error("this would not be a strictly looser run: {reason}")]
+    NotStrictlyLooser {
+        /// Why not, in a sentence.
+        reason: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The run was to happen only with an approval, and there is none.
+    #[error(transparent)]
+    Approval(#[from] NotApproved),
+    /// The run has to be recorded, and cannot be.
+    #[error("the run has to be recorded, and cannot be: {source}")]
+    Audit {
+        /// Why.
+        #[from]
+        source: crate::audit::AuditError,
+    },
     /// The end of the run was asked for before it began.
     #[error("the run was aborted before it started")]
     Aborted,
@@ -145,6 +183,9 @@ impl Error {
             Self::CommandNotExecutable { .. } => ErrorCode::CommandNotExecutable,
             Self::CommandTooLarge { .. } => ErrorCode::CommandTooLarge,
             Self::Input { .. } | Self::Environment(_) => ErrorCode::InputInvalid,
+            Self::NotStrictlyLooser { .. } => ErrorCode::NotStrictlyLooser,
+            Self::Approval(refusal) => refusal.code(),
+            Self::Audit { .. } => ErrorCode::AuditUnwritable,
             Self::Host { .. } | Self::Lost { .. } | Self::Aborted => ErrorCode::Internal,
         }
     }
@@ -175,6 +216,12 @@ impl Error {
             }
             Self::Input { hint, .. } => hint.clone(),
             Self::Environment(error) => error.hint().to_owned(),
+            Self::NotStrictlyLooser { hint, .. } => hint.clone(),
+            Self::Approval(refusal) => refusal.hint(),
+            Self::Audit { .. } => {
+                "make the state directory writable for you and for no run, or name another with RINGFENCE_STATE_DIR"
+                    .to_owned()
+            }
             Self::Host { .. } | Self::Lost { .. } | Self::Aborted => return None,
         };
         Some(text)

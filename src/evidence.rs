@@ -19,7 +19,7 @@ pub(crate) use unwatched::{KernelLog, Supervisor, accelerator};
 use std::path::Path;
 
 use crate::facts::{CapturedStream, Denied, Exit, Observed};
-use crate::selection::StateDir;
+use crate::state::StateDir;
 
 /// Why the accelerator cannot be had with this state directory; nothing when it can.
 #[must_use]

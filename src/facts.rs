@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ringfence_backend::{BackendId, Containment, Door, Effect, Enforcement, SandboxMode};
 use serde::ser::SerializeMap;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 mod denial;
 mod loosening;
@@ -167,7 +167,7 @@ impl Denied {
 }
 
 /// Processes of the run that were still there when its command had ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survivors {
     /// How many were found.
     pub found: u32,

@@ -11,13 +11,9 @@ use ringfence_backend::{
 };
 
 use crate::error::{Error, Tried};
+use crate::state::StateDir;
 
-mod state;
 mod verdict;
-
-pub(crate) use state::StateDir;
-#[cfg(test)]
-pub(crate) use state::tests::place;
 
 /// The backends of this host in order of preference, and what is known of them.
 #[derive(Debug)]

@@ -74,7 +74,7 @@ impl KernelLog {
 pub(crate) mod accelerator {
     use ringfence_backend::Accelerator;
 
-    use crate::selection::StateDir;
+    use crate::state::StateDir;
 
     /// None.
     ///

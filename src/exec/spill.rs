@@ -202,7 +202,7 @@ pub(super) mod tests {
     use ringfence_backend::{PolicyParts, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot};
 
     use super::*;
-    use crate::selection::place;
+    use crate::state::tests::place;
 
     /// A read-only policy.
     pub(in crate::exec) fn policy() -> SandboxExecutionPolicy {

@@ -15,7 +15,7 @@ use std::path::Path;
 use nix::sys::statvfs::{FsFlags, statvfs};
 use ringfence_backend::{Accelerator, PinnedPath, descriptor, keyring};
 
-use crate::selection::StateDir;
+use crate::state::StateDir;
 
 use super::patch::patch;
 
@@ -144,7 +144,7 @@ mod tests {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use super::*;
-    use crate::selection::place;
+    use crate::state::tests::place;
 
     /// The keyring is the user's, so one test at a time.
     static ALONE: Mutex<()> = Mutex::new(());

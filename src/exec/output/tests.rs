@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::super::spill::{Place, tests::policy};
 use super::*;
 use crate::facts::Spill;
-use crate::selection::place;
+use crate::state::tests::place;
 
 /// What is kept of `chunks`, written and read one after another.
 fn kept(cap: usize, chunks: &[&[u8]]) -> CapturedStream {

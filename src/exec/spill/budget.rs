@@ -110,7 +110,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::selection::place;
+    use crate::state::tests::place;
 
     const DAY: u64 = 24 * 60 * 60;
 

@@ -13,7 +13,7 @@ use ringfence_backend::SandboxExecutionPolicy;
 
 use super::budget;
 use crate::facts::Spill;
-use crate::selection::StateDir;
+use crate::state::StateDir;
 
 /// Where the directories of all runs are, in the state directory.
 const OUTPUT: &str = "output";

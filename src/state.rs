@@ -4,6 +4,9 @@
 //! directory is used only where no run can write: not in a temp area, not in this run's roots, not
 //! through a link, and not where others may write.
 
+mod files;
+mod lock;
+
 use std::ffi::OsStr;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
@@ -15,11 +18,13 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, fstat, mkdirat};
 use ringfence_backend::{HOST_TEMP, PinnedPath, SandboxExecutionPolicy, SandboxMode, user_temp};
 
+pub use files::Durability;
+pub(crate) use lock::{Held, LockError};
+
 /// A state directory that no run can write, held open.
 #[derive(Debug)]
 pub(crate) struct StateDir {
     fd: OwnedFd,
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "the accelerator asks for it"))]
     path: PathBuf,
 }
 
@@ -58,13 +63,15 @@ impl StateDir {
     }
 }
 
-#[cfg(target_os = "linux")]
 impl StateDir {
     /// Its path, of which every part was seen to be a directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
+}
 
+#[cfg(target_os = "linux")]
+impl StateDir {
     /// A path that leads to this very directory, whatever happens to its name.
     pub(crate) fn held(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.fd.as_raw_fd()))
