@@ -71,6 +71,15 @@ impl Trail {
         Ok(Self { dir })
     }
 
+    /// The same, in a state directory that is held open already.
+    pub(crate) fn of(state: &StateDir) -> Result<Self, AuditError> {
+        let dir = state.within("audit").map_err(|error| AuditError::Unwritable {
+            path: state.path().join("audit"),
+            reason: error.to_string(),
+        })?;
+        Ok(Self { dir })
+    }
+
     /// Appends entries, all of them or none, one directly after the other.
     ///
     /// # Errors
@@ -78,5 +87,23 @@ impl Trail {
     pub fn append(&self, entries: &[Entry], durability: Durability) -> Result<Receipt, AuditError> {
         let _ = (entries, durability, &self.dir, Duration::ZERO);
         Ok(Receipt { seq: 0 })
+    }
+}
+
+pub(crate) fn redacted(argv: &[std::ffi::OsString]) -> Vec<String> {
+    argv.iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// How a run ended, and what it was denied.
+pub(crate) fn outcome(report: &crate::facts::RunReport) -> Vec<Event> {
+    let _ = report;
+    Vec::new()
+}
+
+/// Why a run did not start.
+pub(crate) fn failure(error: &crate::error::Error) -> Event {
+    Event::RunnerFailed {
+        code: error.code(),
+        message: error.to_string(),
     }
 }

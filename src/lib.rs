@@ -11,12 +11,14 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod bytes;
 pub mod error;
 pub mod evidence;
 pub mod exec;
 pub mod facts;
 pub mod policy;
 pub mod profile;
+mod runs;
 pub mod selection;
 mod state;
 

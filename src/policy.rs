@@ -5,6 +5,7 @@
 //! given were settled beforehand, by [`open_root`], [`open_writable`] and [`host_temp`].
 
 mod broad;
+mod difference;
 mod error;
 mod git;
 mod open;
@@ -20,6 +21,7 @@ use ringfence_backend::{
     Door, PinnedPath, PolicyParts, Protected, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot,
 };
 
+pub use difference::{Difference, NotLooser};
 pub use error::{Breadth, Field, PolicyError};
 pub use git::{GitWorktree, git_worktree};
 pub use open::{host_temp, open_protected, open_root, open_writable};

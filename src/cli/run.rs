@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use ringfence::audit::Recording;
 use ringfence::exec::new_run_id;
 use ringfence::facts::LongCommand;
 use ringfence::facts::{DenialEntry, SCHEMA};
@@ -43,6 +44,11 @@ pub(crate) fn run(args: &RunArgs) -> u8 {
 fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8, Error> {
     let Asked { request, withheld } = request(args, run_id)?;
     let runner = Runner::with(Selection::of_this_system(state_dir()?, std::env::var_os("PATH")));
+    let runner = if args.dry_run {
+        runner
+    } else {
+        runner.with_audit(Recording::On)
+    };
     let spec = runner.resolve(request)?;
     if args.dry_run {
         show(&DryRun::new(&spec, &withheld), documents);
