@@ -18,6 +18,7 @@ pub mod exec;
 pub mod facts;
 pub mod policy;
 pub mod profile;
+pub mod retry;
 mod runs;
 pub mod selection;
 mod state;

@@ -21,6 +21,7 @@ use ringfence_backend::{
     Door, PinnedPath, PolicyParts, Protected, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot,
 };
 
+pub(crate) use broad::refuse as refuse_broad;
 pub use difference::{Difference, NotLooser};
 pub use error::{Breadth, Field, PolicyError};
 pub use git::{GitWorktree, git_worktree};

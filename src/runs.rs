@@ -219,6 +219,11 @@ fn digest(salt: &str, name: &OsStr, value: &OsStr) -> String {
     hex(&hash.finalize())
 }
 
+/// The SHA-256 digest of some bytes, in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
 /// Bytes in hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;

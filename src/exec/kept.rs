@@ -4,12 +4,10 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use sha2::{Digest, Sha256};
-
 use super::request::{Capture, Evidence, Input};
 use super::spec::ExecSpec;
 use crate::facts::{Denied, RunReport};
-use crate::runs::{Executable, KeptDenial, KeptEnv, KeptInput, KeptOutcome, KeptPolicy, KeptRun, Place, hex};
+use crate::runs::{Executable, KeptDenial, KeptEnv, KeptInput, KeptOutcome, KeptPolicy, KeptRun, Place, sha256};
 
 /// What a run is known by before it starts, so that it cannot change what is kept.
 pub(super) fn before(spec: &ExecSpec) -> io::Result<KeptRun> {
@@ -61,9 +59,7 @@ pub(super) fn input(spec: &ExecSpec) -> KeptInput {
     match (spec.input(), spec.capture()) {
         (Input::Default, Capture::Captured { .. }) => KeptInput::Nothing,
         (Input::Default, Capture::Passthrough) | (Input::Callers, _) => KeptInput::Callers,
-        (Input::Bytes(bytes), _) => KeptInput::Bytes {
-            sha256: hex(&Sha256::digest(bytes)),
-        },
+        (Input::Bytes(bytes), _) => KeptInput::Bytes { sha256: sha256(bytes) },
         (Input::File(path), _) => file(path),
     }
 }
