@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ringfence_backend::{
-    BackendId, ChildLimit, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, SandboxExecutionPolicy, SandboxMode,
-    Temp,
+    BackendId, ChildLimit, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, PinnedProgram, SandboxExecutionPolicy,
+    SandboxMode, Temp,
 };
 
 use super::limits::Resource;
@@ -32,6 +32,8 @@ pub(crate) struct Origin {
     pub(crate) approval: String,
     /// The run of which this is the looser retry.
     pub(crate) retry_of: String,
+    /// The program that was approved.
+    pub(crate) program: PinnedProgram,
 }
 
 /// A run in which nothing is left open: what will be done, and by which backend.
