@@ -45,7 +45,7 @@ impl Recorder {
     /// [`Error::Audit`] when it has to be recorded and cannot be.
     pub(super) fn start(runner: &Runner, spec: &ExecSpec) -> Result<Self, Error> {
         let mut recorder = Self::open(runner.recording, &runner.selection, spec.policy());
-        recorder.write(spec.run_id(), spec.policy().session(), vec![start(spec)]);
+        recorder.write(&[start(spec)]);
         if recorder.place.is_some() {
             match kept::before(spec) {
                 Ok(run) => recorder.run = Some(run),
@@ -58,12 +58,12 @@ impl Recorder {
 
     /// Records that a run could not start.
     pub(super) fn failed(&mut self, run: &str, session: Option<&str>, error: &Error) {
-        self.write(run, session, vec![audit::failure(error)]);
+        self.write(&[audit::entries::refused(run, session, error)]);
     }
 
     /// Records how a run ended.
     pub(super) fn end(mut self, report: &RunReport) -> Recorded {
-        self.write(&report.run_id, report.session.as_deref(), audit::outcome(report));
+        self.write(&audit::entries::ended(report));
         if let (Some((_, runs)), Some(mut run)) = (&self.place, self.run.take()) {
             run.outcome = kept::after(report);
             if let Err(error) = runs.keep(&run) {
@@ -77,15 +77,9 @@ impl Recorder {
         }
     }
 
-    fn write(&mut self, run: &str, session: Option<&str>, events: Vec<Event>) {
+    fn write(&mut self, entries: &[Entry]) {
         let Some((trail, _)) = &self.place else { return };
-        let entry = |event| Entry {
-            session: session.map(str::to_owned),
-            run: Some(run.to_owned()),
-            event,
-        };
-        let entries: Vec<_> = events.into_iter().map(entry).collect();
-        if let Err(error) = trail.append(&entries, Durability::Kernel) {
+        if let Err(error) = trail.append(entries, Durability::Kernel) {
             self.not_recorded(&error.to_string());
         }
     }
@@ -125,19 +119,19 @@ impl Runner {
 
 fn place(selection: &Selection, policy: &SandboxExecutionPolicy) -> Result<(Trail, Runs), String> {
     let state = selection.own_state(policy)?;
-    let trail = Trail::of(&state).map_err(|error| error.to_string())?;
     let runs = Runs::of(&state).map_err(|error| format!("the runs cannot be kept: {error}"))?;
+    let trail = Trail::of(state).map_err(|error| error.to_string())?;
     Ok((trail, runs))
 }
 
-fn start(spec: &ExecSpec) -> Event {
+fn start(spec: &ExecSpec) -> Entry {
     let plan = spec.plan();
     let (word, ungoverned) = match &plan.enforcement {
         None => (None, std::collections::BTreeSet::new()),
         Some(Enforcement::Full) => (Some("full"), std::collections::BTreeSet::new()),
         Some(Enforcement::Partial { ungoverned }) => (Some("partial"), ungoverned.clone()),
     };
-    Event::RunStart {
+    let event = Event::RunStart {
         argv: audit::redacted(spec.argv()),
         workdir: spec.workdir().to_string_lossy().into_owned(),
         mode: spec.policy().mode(),
@@ -146,5 +140,10 @@ fn start(spec: &ExecSpec) -> Event {
         ungoverned,
         approval: spec.origin().map(|origin| origin.approval.clone()),
         retry_of: spec.origin().map(|origin| origin.retry_of.clone()),
+    };
+    Entry {
+        session: spec.policy().session().map(str::to_owned),
+        run: Some(spec.run_id().to_owned()),
+        event,
     }
 }
