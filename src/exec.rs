@@ -34,10 +34,12 @@ pub use launcher::launcher;
 pub use output::Part;
 pub use request::{
     Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input,
-    MAX_COMMAND, MAX_TIMEOUT, new_run_id,
+    MAX_COMMAND, MAX_TIMEOUT,
 };
 pub use spec::ExecSpec;
 pub use turn::Stopped;
+
+pub use crate::ids::new_run_id;
 
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};

@@ -41,11 +41,15 @@ pub(crate) fn run(args: &RunArgs) -> u8 {
 }
 
 fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8, Error> {
-    let Asked { request, withheld } = request(args, run_id)?;
+    let Asked {
+        request,
+        withheld,
+        standing,
+    } = request(args, run_id)?;
     let runner = Runner::with(Selection::of_this_system(state_dir()?, std::env::var_os("PATH")));
     let spec = runner.resolve(request)?;
     if args.dry_run {
-        show(&DryRun::new(&spec, &withheld), documents);
+        show(&DryRun::new(&spec, &withheld, &standing), documents);
         return Ok(0);
     }
     let (report, told) = execute(&runner, spec, args.json, documents)?;
