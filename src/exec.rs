@@ -36,12 +36,15 @@ pub use launcher::launcher;
 pub use output::Part;
 pub use request::{
     Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input,
-    MAX_COMMAND, MAX_TIMEOUT, new_run_id,
+    MAX_COMMAND, MAX_TIMEOUT,
 };
 pub use spec::ExecSpec;
 pub use turn::Stopped;
 
 use crate::audit::Recording;
+use crate::config::Loaded;
+pub use crate::ids::new_run_id;
+
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
 use crate::facts::{CapturedStream, Denial, Limit, Loosening, Recorded, RunReport, SandboxFacts, Survivors};
@@ -58,6 +61,7 @@ pub struct Runner {
     managed_env: Arc<ManagedEnv>,
     live: Arc<background::Live>,
     recording: Recording,
+    loaded: Arc<[Loaded]>,
 }
 
 impl Runner {
@@ -75,6 +79,7 @@ impl Runner {
             managed_env: Arc::default(),
             live: Arc::default(),
             recording: Recording::Off,
+            loaded: Arc::default(),
         }
     }
 

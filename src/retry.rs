@@ -37,6 +37,8 @@ pub struct Circumstances {
     pub home: Option<PathBuf>,
     /// The state directory.
     pub state_dir: Option<PathBuf>,
+    /// The loosest mode that is deployed.
+    pub ceiling: SandboxMode,
     /// `$TMPDIR`.
     pub tmpdir: Option<PathBuf>,
     /// What becomes of the output.

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use ringfence::audit::Recording;
 use ringfence::exec::new_run_id;
 use ringfence::facts::LongCommand;
 use ringfence::facts::{DenialEntry, SCHEMA};
@@ -18,6 +17,7 @@ use super::policy::state_dir;
 use super::render;
 use super::request::{Asked, request};
 use super::signals::StopSignals;
+use super::standing::Standing;
 
 /// Exit status of a run that its deadline ended, as timeout(1) has it.
 const TIMED_OUT: u8 = 124;
@@ -42,16 +42,20 @@ pub(crate) fn run(args: &RunArgs) -> u8 {
 }
 
 fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8, Error> {
-    let Asked { request, withheld } = request(args, run_id)?;
+    let Asked {
+        request,
+        withheld,
+        standing,
+    } = request(args, run_id)?;
     let runner = Runner::with(Selection::of_this_system(state_dir()?, std::env::var_os("PATH")));
     let runner = if args.dry_run {
         runner
     } else {
-        runner.with_audit(Recording::On)
+        recorded(runner, &standing)
     };
     let spec = runner.resolve(request)?;
     if args.dry_run {
-        show(&DryRun::new(&spec, &withheld), documents);
+        show(&DryRun::new(&spec, &withheld, &standing), documents);
         return Ok(0);
     }
     let (report, told) = execute(&runner, spec, args.json, documents)?;
@@ -61,6 +65,11 @@ fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8
         render::notes(&report);
     }
     Ok(status(&report, told))
+}
+
+/// The runner that records what is deployed to be recorded.
+pub(crate) fn recorded(runner: Runner, standing: &Standing) -> Runner {
+    runner.with_audit(standing.recording, standing.settings.sources())
 }
 
 fn execute(

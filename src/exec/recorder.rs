@@ -5,6 +5,7 @@ use std::path::Path;
 use super::spec::ExecSpec;
 use super::{Runner, kept};
 use crate::audit::{self, Durability, Entry, Event, Recording, Trail};
+use crate::config::Loaded;
 use crate::error::Error;
 use crate::facts::{Recorded, RunReport};
 use crate::runs::{KeptRun, Runs};
@@ -45,7 +46,9 @@ impl Recorder {
     /// [`Error::Audit`] when it has to be recorded and cannot be.
     pub(super) fn start(runner: &Runner, spec: &ExecSpec) -> Result<Self, Error> {
         let mut recorder = Self::open(runner.recording, &runner.selection, spec.policy());
-        recorder.write(&[start(spec)]);
+        let loaded = runner.loaded.iter().map(|file| entry(spec, policy_loaded(file)));
+        let entries: Vec<_> = loaded.chain([entry(spec, start(spec))]).collect();
+        recorder.write(&entries);
         if recorder.place.is_some() {
             match kept::before(spec) {
                 Ok(run) => recorder.run = Some(run),
@@ -103,10 +106,14 @@ impl Recorder {
 
 impl Runner {
     /// The same, and every run is recorded in the audit trail of the state directory, and kept there for
-    /// a retry.
+    /// a retry. `loaded` are the files that bear on its policy.
     #[must_use]
-    pub fn with_audit(self, recording: Recording) -> Self {
-        Self { recording, ..self }
+    pub fn with_audit(self, recording: Recording, loaded: &[Loaded]) -> Self {
+        Self {
+            recording,
+            loaded: loaded.into(),
+            ..self
+        }
     }
 
     /// Records a run that could not even be resolved.
@@ -124,14 +131,29 @@ fn place(selection: &Selection, policy: &SandboxExecutionPolicy) -> Result<(Trai
     Ok((trail, runs))
 }
 
-fn start(spec: &ExecSpec) -> Entry {
+fn entry(spec: &ExecSpec, event: Event) -> Entry {
+    Entry {
+        session: spec.policy().session().map(str::to_owned),
+        run: Some(spec.run_id().to_owned()),
+        event,
+    }
+}
+
+fn policy_loaded(file: &Loaded) -> Event {
+    Event::PolicyLoaded {
+        source: file.path.to_string_lossy().into_owned(),
+        sha256: file.sha256.clone(),
+    }
+}
+
+fn start(spec: &ExecSpec) -> Event {
     let plan = spec.plan();
     let (word, ungoverned) = match &plan.enforcement {
         None => (None, std::collections::BTreeSet::new()),
         Some(Enforcement::Full) => (Some("full"), std::collections::BTreeSet::new()),
         Some(Enforcement::Partial { ungoverned }) => (Some("partial"), ungoverned.clone()),
     };
-    let event = Event::RunStart {
+    Event::RunStart {
         argv: audit::redacted(spec.argv()),
         workdir: spec.workdir().to_string_lossy().into_owned(),
         mode: spec.policy().mode(),
@@ -140,10 +162,5 @@ fn start(spec: &ExecSpec) -> Entry {
         ungoverned,
         approval: spec.origin().map(|origin| origin.approval.clone()),
         retry_of: spec.origin().map(|origin| origin.retry_of.clone()),
-    };
-    Entry {
-        session: spec.policy().session().map(str::to_owned),
-        run: Some(spec.run_id().to_owned()),
-        event,
     }
 }

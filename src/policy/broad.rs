@@ -30,6 +30,11 @@ fn breadth(root: &Path, home: Option<&Path>, state: Option<&Path>) -> Option<Bre
     breadth_of_temp(root, home)
         .or_else(|| holds(home).then_some(Breadth::AboveHome))
         .or_else(|| holds(state).then_some(Breadth::HoldsState))
+        .or_else(|| {
+            state
+                .is_some_and(|state| root.starts_with(state))
+                .then_some(Breadth::HoldsState)
+        })
 }
 
 /// The host's temp area belongs to everybody, and people put things into it: a throwaway home

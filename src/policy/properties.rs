@@ -75,6 +75,7 @@ fn any_deployment() -> impl Strategy<Value = Deployment> {
             temp,
             closed: BTreeSet::new(),
             require,
+            ceiling: SandboxMode::DangerFullAccess,
         }
     })
 }

@@ -58,6 +58,7 @@ pub(super) fn policies(kept: &KeptPolicy, change: &Change, around: &Circumstance
         temp: chosen(kept),
         closed: kept.closed.clone(),
         require: kept.require,
+        ceiling: around.ceiling,
     };
     let session = kept.session.as_ref().map(|id| SessionPolicy {
         id: id.clone(),
