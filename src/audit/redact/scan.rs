@@ -141,9 +141,28 @@ impl<'a> Scan<'a> {
         let value = if is_header && closing == 0 {
             self.line_length()
         } else {
-            self.value_length(0, began)
+            self.quoted_length().unwrap_or_else(|| self.value_length(0, began))
         };
         self.replace(value);
+    }
+
+    /// The length of a string with its quotes, where one begins here and ends.
+    fn quoted_length(&self) -> Option<usize> {
+        let rest = self.rest();
+        if let Some(after) = rest.strip_prefix(MARK)
+            && after.starts_with([',', '}', ']'])
+        {
+            return Some(MARK.len());
+        }
+        let begin = ["\\\"", "\"", "'"].into_iter().find(|quote| rest.starts_with(quote))?;
+        let mut from = begin.len();
+        loop {
+            let at = from + rest[from..].find(begin)?;
+            if begin.len() == 2 || !rest[..at].ends_with('\\') {
+                return Some(at + begin.len());
+            }
+            from = at + 1;
+        }
     }
 
     /// To the end of the line, or of the quote that is open.

@@ -39,6 +39,10 @@ fn a_secret_that_a_name_comes_before_is_replaced_and_the_rest_stays() {
             format!("{{\"client_secret\": \"{s}\", \"x\": 1}}"),
             "{\"client_secret\": [redacted], \"x\": 1}",
         ),
+        (
+            format!("-d \"{{\\\"token\\\": \\\"{s}\\\"}}\" y"),
+            "-d \"{\\\"token\\\": [redacted]}\" y",
+        ),
         (format!("https://me:{s}@host/path"), "https://[redacted]@host/path"),
         (
             format!("git clone https://{s}@host/path"),
