@@ -4,6 +4,7 @@
 //! [`Trail::append`] writes, [`record`] is the vocabulary. Values of the environment are never written,
 //! and what looks like a secret in a command's words is replaced before it is.
 
+pub mod export;
 mod hash;
 mod host;
 mod line;
