@@ -6,6 +6,7 @@
 
 mod checkpoint;
 pub mod entries;
+pub mod export;
 mod fault;
 mod hash;
 mod host;
