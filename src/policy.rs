@@ -20,6 +20,7 @@ use ringfence_backend::{
     Door, PinnedPath, PolicyParts, Protected, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot,
 };
 
+pub use crate::paths::settled;
 pub use crate::session::SessionPolicy;
 pub use error::{Breadth, Field, PolicyError};
 pub use git::{GitWorktree, git_worktree};

@@ -21,6 +21,7 @@ pub(crate) struct DeploymentRow {
     error: Option<String>,
     advice: Option<String>,
     mode: Option<SandboxMode>,
+    /// The loosest mode that is allowed, where a file sets one.
     ceiling: Option<SandboxMode>,
     require: Option<Require>,
     audit: Option<&'static str>,
@@ -63,7 +64,7 @@ fn of(settings: &Settings) -> DeploymentRow {
         error: None,
         advice: None,
         mode: Some(settings.mode()),
-        ceiling: Some(settings.ceiling()),
+        ceiling: settings.ceiling_said_in().map(|_| settings.ceiling()),
         require: Some(settings.require()),
         audit: Some(settings.audit().name()),
         approvals: Some(approvals(settings.approval())),
@@ -140,7 +141,7 @@ pub(super) fn text(rows: &mut Rows, row: &DeploymentRow) {
         listed(row.files.iter().map(|file| &file.path))
     };
     rows.row("  files", &files);
-    let named = |mode: Option<SandboxMode>| mode.map_or("", SandboxMode::name);
+    let named = |mode: Option<SandboxMode>| mode.map_or("none", SandboxMode::name);
     rows.row("  default mode", named(row.mode));
     rows.row("  ceiling", named(row.ceiling));
     rows.row("  required", &row.require.as_ref().map(word).unwrap_or_default());
