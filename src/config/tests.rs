@@ -115,112 +115,115 @@ reason = "not here"
     assert_eq!((full.name.as_str(), full.said_in.line), ("never-full", 24));
 }
 
+/// Mistakes: the text, a part of the message, a part of the hint.
+const MISTAKES: &[(&str, &str, &str)] = &[
+    (
+        "cieling = \"read-only\"",
+        "line 2: there is no key \"cieling\"",
+        "did you mean `ceiling`?",
+    ),
+    (
+        "[approval]\nanswerer = []",
+        "line 3: there is no key \"approval.answerer\"",
+        "did you mean `answerers`?",
+    ),
+    (
+        "[[approval.reject]]\nnames = \"x\"",
+        "no key \"approval.reject.names\"",
+        "did you mean `name`?",
+    ),
+    (
+        "mode = \"workspace\"",
+        "mode = \"workspace\": it is none",
+        "did you mean `workspace-write`?",
+    ),
+    (
+        "audit = \"require\"",
+        "audit = \"require\": it is none",
+        "did you mean `required`?",
+    ),
+    ("audit = true", "audit = true: it is none", "off, on and required"),
+    (
+        "[approval]\nanswerers = [\"hok\"]",
+        "approval.answerers = \"hok\"",
+        "did you mean `hook`?",
+    ),
+    (
+        "[approval]\nanswerers = \"tty\"",
+        "it has to be a list",
+        "answerers = [",
+    ),
+    (
+        "[approval]\nhook = \"/bin/true\"",
+        "a program by its absolute path",
+        "hook = [",
+    ),
+    (
+        "[approval]\nhook = [\"ask\"]",
+        "a program by its absolute path",
+        "hook = [",
+    ),
+    ("[approval]\nhook = []", "a program by its absolute path", "hook = ["),
+    ("[approval]\nhook = [\"/bin/true\", 1]", "approval.hook = 1", "hook = ["),
+    (
+        "[approval]\nrequest_ttl = 15",
+        "approval.request_ttl = 15",
+        "request_ttl = \"15m\"",
+    ),
+    (
+        "[approval]\ngrant_ttl = \"0s\"",
+        "at least a second",
+        "grant_ttl = \"15m\"",
+    ),
+    (
+        "[approval]\ngrant_ttl = \"-5m\"",
+        "at least a second",
+        "grant_ttl = \"15m\"",
+    ),
+    (
+        "[approval]\ngrant_ttl = \"200h\"",
+        "at most a week",
+        "grant_ttl = \"15m\"",
+    ),
+    ("approval = 1", "it has to be a table", "[approval]"),
+    ("[approval]\nreject = [1]", "a list of tables", "[[approval.reject]]"),
+    (
+        "[[approval.reject]]\nname = \"x\"\nreason = \"y\"",
+        "\"approval.reject.write\" is missing",
+        "add `write`",
+    ),
+    (
+        "[[approval.reject]]\nname = \"x\"\nwrite = \"/a\"",
+        "\"approval.reject.reason\" is missing",
+        "add `reason`",
+    ),
+    (
+        "[[approval.reject]]\nname = \"x\"\nreason = \"y\"\nwrite = \"/a\"\nmode = \"read-only\"",
+        "beside `mode`",
+        "leave one",
+    ),
+    (
+        "[[approval.reject]]\nname = \"x\"\nreason = \"y\"\nwrite = \"a/b\"",
+        "begins with `/` or `~/`",
+        "~/.ssh",
+    ),
+    (
+        "[[approval.reject]]\nname = \"x\"\nreason = \"y\"\nwrite = \"/a/../b\"",
+        "begins with `/` or `~/`",
+        "~/.ssh",
+    ),
+    (
+        "[[approval.reject]]\nname = \"x\"\nreason = \"y\"\nwrite = \"~u/b\"",
+        "begins with `/` or `~/`",
+        "~/.ssh",
+    ),
+    ("schema = 1", "duplicate key", "mend the line"),
+];
+
 #[test]
-fn a_key_that_there_is_not_is_refused_with_the_one_that_was_meant() {
-    for (text, message, hint) in [
-        (
-            "cieling = \"read-only\"",
-            "line 2: there is no key \"cieling\"",
-            "did you mean `ceiling`?",
-        ),
-        (
-            "[approval]\nanswerer = []",
-            "line 3: there is no key \"approval.answerer\"",
-            "did you mean `answerers`?",
-        ),
-        (
-            "[[approval.reject]]\nnames = \"x\"",
-            "no key \"approval.reject.names\"",
-            "did you mean `name`?",
-        ),
-        (
-            "mode = \"workspace\"",
-            "mode = \"workspace\": it is none",
-            "did you mean `workspace-write`?",
-        ),
-        (
-            "audit = \"require\"",
-            "audit = \"require\": it is none",
-            "did you mean `required`?",
-        ),
-        ("audit = true", "audit = true: it is none", "off, on and required"),
-        (
-            "[approval]\nanswerers = [\"hok\"]",
-            "approval.answerers = \"hok\"",
-            "did you mean `hook`?",
-        ),
-        (
-            "[approval]\nanswerers = \"tty\"",
-            "it has to be a list",
-            "answerers = [",
-        ),
-        (
-            "[approval]\nhook = \"/bin/true\"",
-            "a program by its absolute path",
-            "hook = [",
-        ),
-        (
-            "[approval]\nhook = [\"ask\"]",
-            "a program by its absolute path",
-            "hook = [",
-        ),
-        ("[approval]\nhook = []", "a program by its absolute path", "hook = ["),
-        ("[approval]\nhook = [\"/bin/true\", 1]", "approval.hook = 1", "hook = ["),
-        (
-            "[approval]\nrequest_ttl = 15",
-            "approval.request_ttl = 15",
-            "request_ttl = \"15m\"",
-        ),
-        (
-            "[approval]\ngrant_ttl = \"0s\"",
-            "at least a second",
-            "grant_ttl = \"15m\"",
-        ),
-        (
-            "[approval]\ngrant_ttl = \"-5m\"",
-            "at least a second",
-            "grant_ttl = \"15m\"",
-        ),
-        (
-            "[approval]\ngrant_ttl = \"200h\"",
-            "at most a week",
-            "grant_ttl = \"15m\"",
-        ),
-        ("approval = 1", "it has to be a table", "[approval]"),
-        ("[approval]\nreject = [1]", "a list of tables", "[[approval.reject]]"),
-        (
-            "[[approval.reject]]\nname = \"x\"\nreason = \"y\"",
-            "\"approval.reject.write\" is missing",
-            "add `write`",
-        ),
-        (
-            "[[approval.reject]]\nname = \"x\"\nwrite = \"/a\"",
-            "\"approval.reject.reason\" is missing",
-            "add `reason`",
-        ),
-        (
-            "[[approval.reject]]\nname = \"x\"\nreason = \"y\"\nwrite = \"/a\"\nmode = \"read-only\"",
-            "beside `mode`",
-            "leave one",
-        ),
-        (
-            "[[approval.reject]]\nname = \"x\"\nreason = \"y\"\nwrite = \"a/b\"",
-            "begins with `/` or `~/`",
-            "~/.ssh",
-        ),
-        (
-            "[[approval.reject]]\nname = \"x\"\nreason = \"y\"\nwrite = \"/a/../b\"",
-            "begins with `/` or `~/`",
-            "~/.ssh",
-        ),
-        (
-            "[[approval.reject]]\nname = \"x\"\nreason = \"y\"\nwrite = \"~u/b\"",
-            "begins with `/` or `~/`",
-            "~/.ssh",
-        ),
-        ("schema = 1", "duplicate key", "mend the line"),
-    ] {
-        let said = refusal([(Origin::System, text)]);
+fn a_mistake_is_refused_with_its_place_and_what_was_meant() {
+    for (text, message, hint) in MISTAKES {
+        let said = refusal([(Origin::System, *text)]);
         assert!(said.0.starts_with("deployment file /system, line "), "{text}: {said:?}");
         assert!(said.0.contains(message), "{text}: {said:?}");
         assert!(said.1.contains(hint), "{text}: {said:?}");
@@ -237,6 +240,19 @@ fn two_rules_of_one_file_have_two_names() {
     );
     let both = settings([(Origin::System, rule), (Origin::User, rule)]).unwrap();
     assert_eq!(both.approval().reject().len(), 2, "a rule below takes none above away");
+}
+
+#[test]
+fn a_rule_means_the_same_path_however_one_gets_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let top = WorkspaceRoot::open(dir.path()).unwrap().path().to_owned();
+    fs::create_dir(top.join("real")).unwrap();
+    symlink("real", top.join("home")).unwrap();
+    let text = "schema = 1\n[[approval.reject]]\nname = \"x\"\nreason = \"y\"\nwrite = \"~/.ssh\"\n";
+    let layer = read::layer(Origin::User, Path::new("/user"), text, Some(&top.join("home"))).unwrap();
+    let rejects = |path: &str| layer.reject[0].rejects_write(&top.join(path));
+    assert!(rejects("real/.ssh") && rejects("home/.ssh/key") && rejects("real"));
+    assert!(!rejects("real/other"));
 }
 
 #[test]

@@ -82,11 +82,9 @@ fn switching_one_session_changes_no_other() {
     fixture.switch("a", SandboxMode::WorkspaceWrite).unwrap();
     assert_eq!(fixture.store.load("b").unwrap(), other);
     let listed = fixture.store.list().unwrap();
-    let modes: Vec<_> = listed
-        .iter()
-        .map(|(id, it)| (id.as_str(), it.as_ref().unwrap().mode()))
-        .collect();
-    assert_eq!(modes, [("a", Some(SandboxMode::WorkspaceWrite)), ("b", None)]);
+    let mode = |at: usize| listed[at].session.as_ref().unwrap().mode();
+    assert_eq!([&listed[0].id, &listed[1].id], ["a", "b"]);
+    assert_eq!([mode(0), mode(1)], [Some(SandboxMode::WorkspaceWrite), None]);
 }
 
 #[test]
@@ -223,10 +221,16 @@ fn a_log_that_does_not_begin_with_the_making_of_its_session_is_none() {
     let fixture = Fixture::new();
     fixture.create("a", None).unwrap();
     let made = fs::read_to_string(fixture.log("a")).unwrap();
-    let mode = "{\"type\":\"mode\",\"to\":\"read-only\",\"time\":\"2026-01-01T00:00:00Z\"}\n";
+    let switched = "{\"type\":\"mode\",\"to\":\"read-only\",\"time\":\"2026-01-01T00:00:00Z\"}\n";
     let made_twice = format!("{made}{made}");
     let later = made.replace("\"schema\":1", "\"schema\":2");
-    for (text, number) in [("", 1), (mode, 1), (made.trim_end(), 1), (&made_twice, 2), (&later, 1)] {
+    for (text, number) in [
+        ("", 1),
+        (switched, 1),
+        (made.trim_end(), 1),
+        (&made_twice, 2),
+        (&later, 1),
+    ] {
         fs::write(fixture.log("a"), text).unwrap();
         let error = fixture.store.load("a").unwrap_err();
         assert!(
