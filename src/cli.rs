@@ -1,6 +1,7 @@
 //! The program's subcommands. `args` reads the command line, only `render` prints.
 
 mod args;
+mod audit;
 mod command_file;
 mod doctor;
 mod documents;
@@ -52,6 +53,9 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
         Ok(Cli {
             command: Command::Doctor(args),
         }) => doctor(&args),
+        Ok(Cli {
+            command: Command::Audit(args),
+        }) => audit::audit(&args),
         Err(answer) if answer.use_stderr() => {
             render::usage(&answer);
             refused

@@ -3,6 +3,8 @@
 //! What clap refuses is a usage error and is told on stderr. Durations, sizes and variables stay
 //! text here and are read in `values`, so that a wrong one is a typed error with a document.
 
+mod audit;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +12,10 @@ use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser}
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use ringfence::{BackendId, Evidence, Require, SandboxMode, Temp};
+
+pub(crate) use audit::{
+    AuditArgs, AuditCommand, CheckpointArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs, VerifyArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,6 +57,8 @@ pub(crate) enum Command {
     Explain(Box<RunArgs>),
     /// Show what this host can confine, and how to make it better
     Doctor(DoctorArgs),
+    /// The trail of what was run, refused and decided
+    Audit(AuditArgs),
 }
 
 const RUN_USAGE: &str = "ringfence run [OPTIONS] [--] PROGRAM [ARG]...\n       ringfence run [OPTIONS] -c TEXT\n       ringfence run [OPTIONS] --command-file FILE";
@@ -230,7 +238,7 @@ impl Cli {
             Command::Run(args) => args.one_command("run")?,
             // Of a policy something can be said without a command.
             Command::Explain(args) if args.has_command() => args.one_command("explain")?,
-            Command::Explain(_) | Command::Doctor(_) => {}
+            Command::Explain(_) | Command::Doctor(_) | Command::Audit(_) => {}
         }
         Ok(cli)
     }
