@@ -1,6 +1,7 @@
 //! The program's subcommands. `args` reads the command line, only `render` prints.
 
 mod args;
+mod audit;
 mod command_file;
 mod doctor;
 mod documents;
@@ -54,6 +55,9 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
         Ok(Cli {
             command: Command::Doctor(args),
         }) => doctor(&args),
+        Ok(Cli {
+            command: Command::Audit(args),
+        }) => audit::audit(&args),
         Ok(Cli {
             command: Command::Session(command),
         }) => session::session(&command),

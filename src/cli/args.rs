@@ -3,6 +3,8 @@
 //! What clap refuses is a usage error and is told on stderr. Durations, sizes and variables stay
 //! text here and are read in `values`, so that a wrong one is a typed error with a document.
 
+mod audit;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +13,10 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use ringfence::config::Recording;
 use ringfence::{BackendId, Evidence, Require, SandboxMode, Temp};
+
+pub(crate) use audit::{
+    AuditArgs, AuditCommand, CheckpointArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs, VerifyArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -52,6 +58,8 @@ pub(crate) enum Command {
     Explain(Box<RunArgs>),
     /// Show what this host can confine, and how to make it better
     Doctor(DoctorArgs),
+    /// The trail of what was run, refused and decided
+    Audit(AuditArgs),
     /// Keep a directory and a mode from one run to the next
     #[command(subcommand)]
     Session(SessionCommand),
@@ -290,7 +298,7 @@ impl Cli {
             Command::Run(args) => args.one_command("run")?,
             // Of a policy something can be said without a command.
             Command::Explain(args) if args.has_command() => args.one_command("explain")?,
-            Command::Explain(_) | Command::Doctor(_) | Command::Session(_) => {}
+            Command::Explain(_) | Command::Doctor(_) | Command::Session(_) | Command::Audit(_) => {}
         }
         Ok(cli)
     }
