@@ -4,22 +4,37 @@
 //! [`Trail::append`] writes, [`record`] is the vocabulary. Values of the environment are never written,
 //! and what looks like a secret in a command's words is replaced before it is.
 
+mod checkpoint;
+pub mod entries;
 pub mod export;
+mod fault;
 mod hash;
 mod host;
 mod line;
+mod merkle;
+mod note;
+mod prune;
+pub mod query;
+mod read;
 pub mod record;
 mod redact;
 mod segment;
 mod trail;
+mod verify;
 
 use std::path::PathBuf;
 
+pub use checkpoint::Checkpoint;
+pub use fault::{Fault, FaultKind};
 pub use hash::Hash;
 pub use line::{MAX_LINE, Record};
+pub use note::{Note, Signer, Verifier};
+pub use prune::{Keep, Pruned};
+pub use read::{Reading, Records, Unread};
 pub use record::{Decider, Entry, Event};
 pub use redact::redacted;
 pub use trail::{Receipt, Trail};
+pub use verify::Verified;
 
 /// Whether what is recorded must be on the disk when the call returns.
 pub use crate::state::Durability;
@@ -47,6 +62,23 @@ pub enum AuditError {
         path: PathBuf,
         /// Why, in a sentence.
         reason: String,
+    },
+    /// The trail cannot be read.
+    #[error("the audit trail {path:?} cannot be read: {reason}")]
+    Unreadable {
+        /// The directory of the trail, or the file in question.
+        path: PathBuf,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// The trail does not verify, and what is found in it is kept.
+    #[error("the audit trail does not verify, so nothing of it is removed: {0}")]
+    Faulty(Fault),
+    /// There is no trail.
+    #[error("there is no audit trail at {path:?}: nothing has been recorded there, or it was removed")]
+    Missing {
+        /// Where it would be.
+        path: PathBuf,
     },
 }
 

@@ -150,7 +150,10 @@ mod tests {
             let line = record(argv).line().unwrap();
             assert!(line.len() < MAX_LINE && !line.contains(&b'\n'));
             let back: Record = serde_json::from_slice(&line).unwrap();
-            let Event::ApprovalAsked { argv, justification, .. } = back.entry.event else {
+            let Event::ApprovalAsked {
+                argv, justification, ..
+            } = back.entry.event
+            else {
                 panic!("it is another record now")
             };
             assert!(justification.contains("left out"), "{justification}");

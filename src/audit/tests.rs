@@ -33,7 +33,14 @@ fn each_line_names_the_hash_of_the_one_before() {
     assert_eq!(trail.append(&[], Durability::Kernel).unwrap().seq, 0);
     assert_eq!(trail.append(&[entry("a")], Durability::Disk).unwrap().seq, 1);
     let both = [entry("b"), entry("c")];
-    assert_eq!(Trail::open(place.path()).unwrap().append(&both, Durability::Kernel).unwrap().seq, 3);
+    assert_eq!(
+        Trail::open(place.path())
+            .unwrap()
+            .append(&both, Durability::Kernel)
+            .unwrap()
+            .seq,
+        3
+    );
     let lines = lines(place.path());
     let mut prev = Hash::ZERO;
     for (line, seq) in lines.iter().zip(1..) {
@@ -50,7 +57,12 @@ fn a_torn_end_stays_and_is_named_by_the_next_record() {
     let trail = Trail::open(place.path()).unwrap();
     trail.append(&[entry("a")], Durability::Kernel).unwrap();
     let path = place.path().join("audit/0000000000000001.jsonl");
-    fs::File::options().append(true).open(&path).unwrap().write_all(b"{\"v\":1,\0").unwrap();
+    fs::File::options()
+        .append(true)
+        .open(&path)
+        .unwrap()
+        .write_all(b"{\"v\":1,\0")
+        .unwrap();
     assert_eq!(trail.append(&[entry("b")], Durability::Kernel).unwrap().seq, 3);
     let lines = lines(place.path());
     let torn: Record = serde_json::from_str(&lines[2]).unwrap();

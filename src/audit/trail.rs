@@ -22,7 +22,7 @@ pub(super) const LOCK: &str = "lock";
 /// The trail of one state directory.
 #[derive(Debug)]
 pub struct Trail {
-    state: StateDir,
+    pub(super) state: StateDir,
     pub(super) dir: StateDir,
     host: OnceLock<Host>,
 }
@@ -36,13 +36,13 @@ pub struct Receipt {
 
 /// The end of the trail, held by whoever is about to write there.
 #[derive(Debug)]
-pub(super) struct End {
+struct End {
     _held: Held,
     /// The segment to go on with, and how it ends; absent when a new one has to be made.
     segment: Option<(File, Ending)>,
     /// The number and hash of the last record.
-    pub(super) seq: u64,
-    pub(super) hash: Hash,
+    seq: u64,
+    hash: Hash,
 }
 
 impl Trail {
@@ -89,7 +89,7 @@ impl Trail {
     }
 
     /// Takes the lock, and looks at where the trail ends.
-    pub(super) fn end(&self) -> Result<End, String> {
+    fn end(&self) -> Result<End, String> {
         let held = self.dir.lock(LOCK, PATIENCE).map_err(|error| error.to_string())?;
         let segments = segment::list(&self.dir).map_err(|error| error.to_string())?;
         let mut end = End {
@@ -124,7 +124,7 @@ impl Trail {
     }
 
     /// Writes entries at the end, in one write(2).
-    pub(super) fn write(&self, end: End, entries: &[Entry], durability: Durability) -> Result<Receipt, String> {
+    fn write(&self, end: End, entries: &[Entry], durability: Durability) -> Result<Receipt, String> {
         let End {
             _held: held,
             segment,
@@ -162,9 +162,7 @@ impl Trail {
             put(entry.without_secrets(), &mut text)?;
         }
         let (file, length, new) = match segment {
-            Some((file, ending)) if mended || !self.is_full(&file, &ending, text.len())? => {
-                (file, ending.length, None)
-            }
+            Some((file, ending)) if mended || !self.is_full(&file, &ending, text.len())? => (file, ending.length, None),
             _ if text.is_empty() => return Ok(Receipt { seq }),
             _ => {
                 let first = seq + 1 - entries.len() as u64;
