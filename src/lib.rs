@@ -10,6 +10,7 @@
 //! * a [`RunReport`] tells each fact by itself, and an [`Error`] says that no command ran.
 #![forbid(unsafe_code)]
 
+pub mod approval;
 pub mod audit;
 pub mod error;
 pub mod evidence;
@@ -19,6 +20,7 @@ pub mod policy;
 pub mod profile;
 pub mod selection;
 mod state;
+pub mod visible;
 
 pub use error::{Error, ErrorCode, ErrorReport};
 pub use exec::background::{Background, Lifetime, Status};
