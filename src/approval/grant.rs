@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::binding::Binding;
 use super::clock::Deadline;
-use super::desk::{Office, entry};
+use super::office::{Office, entry};
 use super::request::Request;
 use super::store::{Decision, Taken};
 use crate::audit::{AuditError, Event};

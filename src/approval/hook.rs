@@ -15,7 +15,8 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
-use super::desk::{Said, decider};
+use super::desk::Said;
+use super::office::decider;
 use super::queue::document;
 use super::request::Request;
 use super::settings::Hook;

@@ -1,13 +1,13 @@
 //! The other side of the desk: listing requests, and answering them from elsewhere.
 
+mod listed;
+mod refused;
+
 use std::path::Path;
 
-use serde::{Serialize, Serializer};
-use serde_json::Value;
-
 use super::clock::{Clock, Left, Moment};
-use super::desk::{QUEUE, decider};
 use super::inside::{Inside, unconfined_run_of};
+use super::office::{QUEUE, decider};
 use super::request::Request;
 use super::store::{Decision, Found, Outcome, Settled, Store};
 use super::tty::{self, Broken, whoever};
@@ -15,78 +15,9 @@ use super::vigil::{Vigil, host};
 use crate::audit::AuditError;
 use crate::error::{Error, Expiry};
 
-/// How a request stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum State {
-    /// It waits for an answer.
-    Pending,
-    /// It was allowed, and its grant is not used yet.
-    AllowedOnce,
-    /// Somebody, a rule or the policy said no.
-    Rejected,
-    /// Nobody answered in time.
-    Expired,
-    /// It was withdrawn.
-    Cancelled,
-    /// There was nobody to ask, or what answered gave no answer.
-    Unavailable,
-    /// Its grant was used.
-    Consumed,
-    /// Whoever asked is gone, or did not use the grant.
-    Lapsed,
-}
-
-impl State {
-    /// Its word in documents.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::AllowedOnce => "allowed-once",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-            Self::Cancelled => "cancelled",
-            Self::Unavailable => "unavailable",
-            Self::Consumed => "consumed",
-            Self::Lapsed => "lapsed",
-        }
-    }
-}
-
-/// A request and how it stands.
-#[derive(Clone, Debug)]
-pub struct Listed {
-    /// The request.
-    pub request: Request,
-    /// How it stands.
-    pub state: State,
-    /// The decision, when there is one.
-    pub decision: Option<Decision>,
-}
-
-impl Serialize for Listed {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = document(&self.request);
-        if let Value::Object(fields) = &mut document {
-            fields.insert("state".to_owned(), self.state.word().into());
-            let by = self.decision.as_ref().map(|it| &it.by);
-            fields.insert("decidedBy".to_owned(), serde_json::to_value(by).unwrap_or(Value::Null));
-            let at = self.decision.as_ref().map(|it| it.at.timestamp());
-            fields.insert("decidedAt".to_owned(), at.into());
-        }
-        document.serialize(serializer)
-    }
-}
-
-/// A request for readers: without what only this host's clocks understand.
-pub(super) fn document(request: &Request) -> Value {
-    let mut document = serde_json::to_value(request).unwrap_or(Value::Null);
-    if let Value::Object(fields) = &mut document {
-        fields.remove("deadline");
-    }
-    document
-}
+pub(super) use listed::document;
+pub use listed::{Listed, State};
+pub use refused::NotAnswered;
 
 /// What somebody answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,91 +44,6 @@ impl Assurance {
             Self::Asserted => "asserted",
         }
     }
-}
-
-/// Why an answer was not taken.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NotAnswered {
-    /// No such request.
-    #[error("there is no request {given:?}: it was never made here, or was removed since")]
-    Unknown {
-        /// What was given.
-        given: String,
-    },
-    /// Several are meant.
-    #[error("{given:?} may be any of {}", ids.join(", "))]
-    Ambiguous {
-        /// What was given.
-        given: String,
-        /// The requests that it may be.
-        ids: Vec<String>,
-    },
-    /// It has an end already.
-    #[error("the request {id} is {} already{}", .state.word(), decided_by(.by.as_deref()))]
-    Decided {
-        /// The request.
-        id: String,
-        /// How it stands.
-        state: State,
-        /// Who or what decided.
-        by: Option<String>,
-    },
-    /// Its time is over.
-    #[error("the request {id} has expired: {why}")]
-    Expired {
-        /// The request.
-        id: String,
-        /// What ran out.
-        why: String,
-    },
-    /// Whoever asked is gone.
-    #[error("nobody waits for the answer to the request {id} any more: whoever asked is gone")]
-    Lapsed {
-        /// The request.
-        id: String,
-    },
-    /// It is asked elsewhere.
-    #[error("the request {id} is not to be answered here: it is asked of {asked}")]
-    Elsewhere {
-        /// The request.
-        id: String,
-        /// Of whom.
-        asked: String,
-    },
-    /// Whoever answers is inside a run.
-    #[error("a command inside a run of Ringfence ({run}) cannot answer requests")]
-    Inside {
-        /// The run.
-        run: String,
-    },
-    /// Something unconfined of the same session could be answering.
-    #[error("the run {run} of the same session is not confined and still there: it could be answering itself")]
-    Unconfined {
-        /// The run.
-        run: String,
-    },
-    /// There is no terminal to show the card at.
-    #[error("the card cannot be shown: {why}")]
-    NoTerminal {
-        /// Why.
-        why: String,
-    },
-    /// Whoever answers has not confirmed it.
-    #[error("the request {id} is not answered: {why}")]
-    Unconfirmed {
-        /// The request.
-        id: String,
-        /// What was done instead.
-        why: String,
-    },
-    /// The state directory or the host failed.
-    #[error(transparent)]
-    Failed(#[from] Error),
-}
-
-fn decided_by(by: Option<&str>) -> String {
-    by.map_or_else(String::new, |by| format!(", by {by}"))
 }
 
 /// The requests of a state directory.
@@ -296,15 +142,9 @@ impl Queue {
         let awaited = self.store.is_awaited(&request.id);
         let state = match &decision {
             Some(_) if used.is_some() => State::Consumed,
-            Some(decision) => match decision.outcome {
-                Outcome::AllowedOnce if !in_time(&decision.at) => State::Expired,
-                Outcome::AllowedOnce if awaited => State::AllowedOnce,
-                Outcome::AllowedOnce => State::Lapsed,
-                Outcome::Rejected => State::Rejected,
-                Outcome::Cancelled => State::Cancelled,
-                Outcome::Expired => State::Expired,
-                Outcome::Unavailable => State::Unavailable,
-            },
+            Some(decision) if decision.outcome == Outcome::AllowedOnce && !in_time(&decision.at) => State::Expired,
+            Some(decision) if decision.outcome == Outcome::AllowedOnce && !awaited => State::Lapsed,
+            Some(decision) => State::of(decision.outcome),
             None if !in_time(&now) => State::Expired,
             None if open && awaited => State::Pending,
             None => State::Lapsed,
@@ -421,13 +261,7 @@ impl Queue {
             Ok(Settled::Now) => Ok(()),
             Ok(Settled::Before(before)) => {
                 let (id, by) = (request.id.clone(), Some(before.by.principal));
-                let state = match before.outcome {
-                    Outcome::AllowedOnce => State::AllowedOnce,
-                    Outcome::Rejected => State::Rejected,
-                    Outcome::Cancelled => State::Cancelled,
-                    Outcome::Expired => State::Expired,
-                    Outcome::Unavailable => State::Unavailable,
-                };
+                let state = State::of(before.outcome);
                 Err(NotAnswered::Decided { id, state, by })
             }
             Err(error) => {

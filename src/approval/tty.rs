@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use super::card::{Layout, card};
 use super::clock::Moment;
-use super::desk::{Said, decider};
+use super::desk::Said;
+use super::office::decider;
 use super::request::Request;
 use super::store::Outcome;
 use super::vigil::{End, Turn, Vigil};

@@ -9,7 +9,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::clock::{Clock, Left};
-use super::desk::may_come_from_elsewhere;
+use super::office::may_come_from_elsewhere;
 use super::request::Request;
 use super::store::{Decision, Found, Store};
 use crate::error::{Error, Expiry};
