@@ -31,9 +31,7 @@ pub use grant::{Grant, Permit};
 pub use inside::{Inside, around};
 pub use queue::{Answer, Assurance, Listed, NotAnswered, Queue, State};
 pub use request::{Question, Refused, Request, path_on_paper};
-pub use settings::{
-    Answerer, AnswererKind, AskPolicy, GRANT_TTL, HOOK_TIMEOUT, Hook, Looseness, REQUEST_TTL, Rejects, Rule, Settings,
-};
+pub use settings::{Answerer, Hook, Settings};
 pub use store::{Decision, Outcome};
 pub use vigil::{Never, Withdrawal};
 

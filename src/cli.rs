@@ -13,7 +13,9 @@ mod policy;
 mod render;
 mod request;
 mod run;
+mod session;
 mod signals;
+mod standing;
 mod text;
 mod values;
 
@@ -52,6 +54,9 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
         Ok(Cli {
             command: Command::Doctor(args),
         }) => doctor(&args),
+        Ok(Cli {
+            command: Command::Session(command),
+        }) => session::session(&command),
         Err(answer) if answer.use_stderr() => {
             render::usage(&answer);
             refused

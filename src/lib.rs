@@ -12,14 +12,21 @@
 
 pub mod approval;
 pub mod audit;
+mod bytes;
+pub mod config;
 pub mod error;
 pub mod evidence;
 pub mod exec;
 pub mod facts;
+mod ids;
 pub mod policy;
 pub mod profile;
+pub mod retry;
+mod runs;
 pub mod selection;
+pub mod session;
 mod state;
+mod tables;
 pub mod visible;
 
 pub use error::{Error, ErrorCode, ErrorReport};

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::clock::{Left, Moment};
 use super::request::{Refused, Request};
-use super::settings::Looseness;
+use crate::config::Looseness;
 use crate::visible::{is_unseen, visible, visible_bytes};
 
 /// How wide the names of the rows are.

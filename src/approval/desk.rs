@@ -10,12 +10,13 @@ use super::clock::{Clock, Moment};
 use super::grant::Grant;
 use super::office::{Office, asked, decider, for_the_trail, unwritable};
 use super::request::{Frame, Question, Request};
-use super::settings::{Answerer, AnswererKind, AskPolicy, Looseness, Rule, Settings};
+use super::settings::{Answerer, Settings};
 use super::settle::{Posted, Verdict};
 use super::store::{Found, Outcome, Store};
 use super::vigil::{End, Turn, Vigil, Withdrawal, host};
 use super::{hook, tty};
 use crate::audit::{Decider, Trail};
+use crate::config::ApprovalPolicy;
 use crate::error::Error;
 
 /// The alphabet of the short codes: no two of its characters look alike.
@@ -76,18 +77,13 @@ impl Desk {
             digest: binding.digest().to_string(),
             asked_at: now.timestamp(),
             deadline: now.end_after(self.settings.request_ttl),
-            answerers: self
-                .may_grant(question.looseness)
-                .map(|it| it.kind.word().to_owned())
-                .collect(),
+            answerers: self.settings.answerers.iter().map(|it| it.word().to_owned()).collect(),
         };
         let opens = question.opens.clone();
         let argv = for_the_trail(&question.argv);
         let request = Request::new(question, frame);
         office.record(&[asked(&request, argv)])?;
-        let nobody = self.settings.policy == AskPolicy::Never || request.answerers.is_empty();
-        let rejected = self.rule_against(&request, &opens).is_some();
-        let open = !nobody && !rejected;
+        let open = self.rejected(&request, &opens).is_none() && !request.answerers.is_empty();
         let held = office.store.hold(&request.id).map_err(|error| error.to_string());
         let written = held.and_then(|held| match office.store.put_request(&request, open) {
             Ok(()) => Ok(held),
@@ -103,29 +99,31 @@ impl Desk {
         })
     }
 
-    /// The answerers that may say yes to something this loose.
-    fn may_grant(&self, looseness: Looseness) -> impl Iterator<Item = &Answerer> {
-        self.settings.answerers.iter().filter(move |it| it.most >= looseness)
-    }
-
-    fn rule_against(&self, request: &Request, opens: &[PathBuf]) -> Option<&Rule> {
-        self.settings
-            .rules
+    /// Who rejects it before anybody is asked.
+    fn rejected(&self, request: &Request, opens: &[PathBuf]) -> Option<Decider> {
+        if self.settings.policy == ApprovalPolicy::Never {
+            let why = "looser runs are not to be asked for here".to_owned();
+            return Some(decider("policy", "the approval policy `never`", Some(why)));
+        }
+        if request.looseness > self.settings.most {
+            let why = format!("what is deployed allows {} at most", word(&self.settings.most));
+            return Some(decider("policy", "the approval policy `max_looseness`", Some(why)));
+        }
+        let rule = self
+            .settings
+            .reject
             .iter()
-            .find(|rule| rule.rejects(request.looseness, opens))
+            .find(|rule| rule.rejects_mode(request.mode) || opens.iter().any(|open| rule.rejects_write(open)))?;
+        Some(decider(
+            "rule",
+            &format!("the rule {}", rule.name),
+            Some(rule.reason.clone()),
+        ))
     }
 
     /// What is decided before anybody is asked.
     fn beforehand(&self, posted: &Posted, withdrawal: &dyn Withdrawal) -> Option<Verdict> {
-        if self.settings.policy == AskPolicy::Never {
-            let why = "looser runs are not to be asked for here".to_owned();
-            return Some((
-                Outcome::Rejected,
-                decider("policy", "the approval policy `never`", Some(why)),
-            ));
-        }
-        if let Some(rule) = self.rule_against(&posted.request, &posted.opens) {
-            let by = decider("rule", &format!("the rule {}", rule.name), Some(rule.reason.clone()));
+        if let Some(by) = self.rejected(&posted.request, &posted.opens) {
             return Some((Outcome::Rejected, by));
         }
         if let Err(why) = &posted.held {
@@ -135,12 +133,7 @@ impl Desk {
             return Some(withdrawn());
         }
         if posted.request.answerers.is_empty() {
-            let why = if self.settings.answerers.is_empty() {
-                "there is no way to ask anybody".to_owned()
-            } else {
-                format!("nobody who is asked here may allow {}", posted.request.looseness.word())
-            };
-            return Some(unavailable(why));
+            return Some(unavailable("there is no way to ask anybody".to_owned()));
         }
         None
     }
@@ -149,14 +142,11 @@ impl Desk {
     fn put_to_answerers(&self, posted: &Posted, withdrawal: &dyn Withdrawal) -> Result<Verdict, Error> {
         let vigil = Vigil::new(&posted.office.store, &posted.office.clock, &posted.request, withdrawal);
         let mut reasons = Vec::new();
-        for answerer in self.may_grant(posted.request.looseness) {
-            let answer = match &answerer.kind {
-                AnswererKind::Tty => tty::ask(&vigil, &posted.request)?,
-                AnswererKind::Hook(hook) => hook::ask(&vigil, hook, &posted.request)?,
-                AnswererKind::Queue => match vigil.wait(&[], None)? {
-                    Turn::Ended(end) => Said::Ended(end),
-                    Turn::Ready | Turn::Passed => Said::Nothing("it was not waited for".to_owned()),
-                },
+        for answerer in &self.settings.answerers {
+            let answer = match answerer {
+                Answerer::Tty => tty::ask(&vigil, &posted.request)?,
+                Answerer::Hook(hook) => hook::ask(&vigil, hook, &posted.request)?,
+                Answerer::Queue => self.wait_in_queue(&vigil, &posted.request)?,
             };
             match answer {
                 Said::Decided(outcome, by) => return Ok((outcome, by)),
@@ -168,10 +158,23 @@ impl Desk {
                         decider("clock", "Ringfence", Some(expiry.to_string())),
                     ));
                 }
-                Said::Nothing(why) => reasons.push(format!("{}: {why}", answerer.kind.word())),
+                Said::Nothing(why) => reasons.push(format!("{}: {why}", answerer.word())),
             }
         }
         Ok(unavailable(reasons.join("; ")))
+    }
+
+    /// Waits for whoever answers from elsewhere, after they were told if there is a way to.
+    fn wait_in_queue(&self, vigil: &Vigil<'_>, request: &Request) -> Result<Said, Error> {
+        if let Some(notify) = &self.settings.notify
+            && let Some(end) = hook::tell(vigil, notify, request)?
+        {
+            return Ok(Said::Ended(end));
+        }
+        Ok(match vigil.wait(&[], None)? {
+            Turn::Ended(end) => Said::Ended(end),
+            Turn::Ready | Turn::Passed => Said::Nothing("it was not waited for".to_owned()),
+        })
     }
 
     /// A short code that no open request has.
@@ -226,4 +229,12 @@ fn name(now: &Moment) -> String {
     uuid::Builder::from_unix_timestamp_millis(now.wall_ms, &random)
         .into_uuid()
         .to_string()
+}
+
+/// The word that documents use for a value.
+fn word(value: &impl serde::Serialize) -> String {
+    serde_json::to_value(value)
+        .ok()
+        .and_then(|it| it.as_str().map(str::to_owned))
+        .unwrap_or_default()
 }

@@ -86,17 +86,31 @@ pub(super) fn ask(vigil: &Vigil<'_>, hook: &Hook, request: &Request) -> Result<S
     }
 }
 
+/// Tells the program of a request; what it makes of it is its own affair. Gives the end of the waiting,
+/// if that came meanwhile.
+pub(super) fn tell(vigil: &Vigil<'_>, hook: &Hook, request: &Request) -> Result<Option<End>, Error> {
+    match hear(vigil, hook, request) {
+        Ok(_) | Err(Broken::Nothing(_)) => Ok(None),
+        Err(Broken::Ended(end)) => Ok(Some(end)),
+        Err(Broken::Failed(error)) => Err(error),
+    }
+}
+
 fn converse(vigil: &Vigil<'_>, hook: &Hook, request: &Request) -> Result<Answer, Broken> {
-    check(&hook.program).map_err(Broken::Nothing)?;
-    let question = serde_json::to_vec(&document(request)).map_err(io::Error::from)?;
-    let mut running = Running::start(hook)?;
-    let said = running.converse(vigil, &question, hook.timeout)?;
+    let said = hear(vigil, hook, request)?;
     let answer: Answer = serde_json::from_slice(&said)
         .map_err(|error| Broken::Nothing(format!("its answer cannot be read: {error}")))?;
     if answer.digest != request.digest {
         return Err(Broken::Nothing("its answer is for another request".to_owned()));
     }
     Ok(answer)
+}
+
+/// What the program says to the request, when it ends well.
+fn hear(vigil: &Vigil<'_>, hook: &Hook, request: &Request) -> Result<Vec<u8>, Broken> {
+    check(&hook.program).map_err(Broken::Nothing)?;
+    let question = serde_json::to_vec(&document(request)).map_err(io::Error::from)?;
+    Running::start(hook)?.converse(vigil, &question, hook.timeout)
 }
 
 /// Whether nobody but this user and root can have written the program.

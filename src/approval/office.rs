@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use super::clock::{Clock, Moment};
 use super::request::{Request, lossy};
-use super::settings::AnswererKind;
+use super::settings::Answerer;
 use super::store::{Decision, Found, Outcome, Settled, Store};
 use super::vigil::host;
 use crate::audit::{AuditError, Decider, Durability, Entry, Event, Trail};
 use crate::error::Error;
 
 /// The word for the queue, in requests and decisions.
-pub(super) const QUEUE: &str = AnswererKind::Queue.word();
+pub(super) const QUEUE: &str = Answerer::Queue.word();
 
 /// What a desk and its grants share.
 #[derive(Debug)]

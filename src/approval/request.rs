@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use ringfence_backend::SandboxMode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::clock::Deadline;
-use super::settings::Looseness;
+use crate::config::Looseness;
 use crate::facts::{Denial, Operation};
 
 /// A question as whoever asks puts it. The desk makes a [`Request`] of it.
@@ -36,6 +37,8 @@ pub struct Question {
     pub difference_data: Value,
     /// How much looser that is.
     pub looseness: Looseness,
+    /// The mode that it would run under.
+    pub mode: SandboxMode,
     /// The paths that could be written in addition.
     pub opens: Vec<PathBuf>,
     /// What stays as it is, in words.
@@ -130,6 +133,7 @@ pub struct Request {
     pub(crate) difference: Value,
     pub(crate) difference_text: Vec<String>,
     pub(crate) looseness: Looseness,
+    pub(crate) mode: SandboxMode,
     pub(crate) keeps: Vec<String>,
     pub(crate) denials: Vec<Refused>,
     pub(crate) denials_omitted: Option<u64>,
@@ -177,6 +181,7 @@ impl Request {
             difference: question.difference_data,
             difference_text: question.difference,
             looseness: question.looseness,
+            mode: question.mode,
             keeps: question.keeps,
             denials: question.denials,
             denials_omitted: question.denials_omitted,

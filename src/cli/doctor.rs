@@ -24,6 +24,8 @@ use hard_links::HardLinks;
 use layers::LayerRow;
 use modes::ModeRow;
 
+use super::text::twin;
+
 pub(super) use words::text;
 
 /// The document of `doctor`.
@@ -86,11 +88,4 @@ pub(crate) fn examine(workspace: Option<&Path>) -> Result<Findings, Error> {
         brokers_complete: found.complete,
         hard_links: hard_links::examine(root),
     })
-}
-
-/// What the base64 twin of a text is, when its bytes are no UTF-8 and the text shows them lossily.
-fn twin(bytes: &[u8]) -> Option<String> {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-    std::str::from_utf8(bytes).is_err().then(|| STANDARD.encode(bytes))
 }
