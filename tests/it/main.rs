@@ -10,6 +10,7 @@
 )]
 
 mod attacks;
+mod audit;
 mod containment;
 mod doctor;
 mod doors;
