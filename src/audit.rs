@@ -4,14 +4,37 @@
 //! [`Trail::append`] writes, [`record`] is the vocabulary. Values of the environment are never written,
 //! and what looks like a secret in a command's words is replaced before it is.
 
+mod checkpoint;
+pub mod entries;
+pub mod export;
+mod fault;
+mod hash;
+mod host;
+mod line;
+mod merkle;
+mod note;
+mod prune;
+pub mod query;
+mod read;
 pub mod record;
+mod redact;
+mod segment;
+mod trail;
+mod verify;
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
+pub use checkpoint::Checkpoint;
+pub use fault::{Fault, FaultKind};
+pub use hash::Hash;
+pub use line::{MAX_LINE, Record};
+pub use note::{Note, Signer, Verifier};
+pub use prune::{Keep, Pruned};
+pub use read::{Reading, Records, Unread};
 pub use record::{Decider, Entry, Event};
-
-use crate::state::StateDir;
+pub use redact::redacted;
+pub use trail::{Receipt, Trail};
+pub use verify::Verified;
 
 pub use crate::config::Recording;
 
@@ -30,43 +53,24 @@ pub enum AuditError {
         /// Why, in a sentence.
         reason: String,
     },
+    /// The trail cannot be read.
+    #[error("the audit trail {path:?} cannot be read: {reason}")]
+    Unreadable {
+        /// The directory of the trail, or the file in question.
+        path: PathBuf,
+        /// Why, in a sentence.
+        reason: String,
+    },
+    /// The trail does not verify, and what is found in it is kept.
+    #[error("the audit trail does not verify, so nothing of it is removed: {0}")]
+    Faulty(Fault),
+    /// There is no trail.
+    #[error("there is no audit trail at {path:?}: nothing has been recorded there, or it was removed")]
+    Missing {
+        /// Where it would be.
+        path: PathBuf,
+    },
 }
 
-/// The trail of one state directory.
-#[derive(Debug)]
-pub struct Trail {
-    dir: StateDir,
-}
-
-/// Where an entry went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    /// The number of the last record that was written.
-    pub seq: u64,
-}
-
-impl Trail {
-    /// Opens the trail in `state_dir`, and makes its directory if it is not there.
-    ///
-    /// # Errors
-    /// [`AuditError::Unwritable`] where no trail can be kept that runs cannot write.
-    pub fn open(state_dir: &Path) -> Result<Self, AuditError> {
-        let path = state_dir.join("audit");
-        let unwritable = |reason| AuditError::Unwritable {
-            path: path.clone(),
-            reason,
-        };
-        let state = StateDir::open(state_dir, None).map_err(unwritable)?;
-        let dir = state.within("audit").map_err(|error| unwritable(error.to_string()))?;
-        Ok(Self { dir })
-    }
-
-    /// Appends entries, all of them or none, one directly after the other.
-    ///
-    /// # Errors
-    /// [`AuditError::Unwritable`] when they could not be written.
-    pub fn append(&self, entries: &[Entry], durability: Durability) -> Result<Receipt, AuditError> {
-        let _ = (entries, durability, &self.dir, Duration::ZERO);
-        Ok(Receipt { seq: 0 })
-    }
-}
+#[cfg(test)]
+mod tests;

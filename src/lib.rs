@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod bytes;
 pub mod config;
 pub mod error;
 pub mod evidence;
@@ -20,6 +21,8 @@ mod ids;
 mod paths;
 pub mod policy;
 pub mod profile;
+pub mod retry;
+mod runs;
 pub mod selection;
 pub mod session;
 mod state;

@@ -5,6 +5,7 @@
 //! given were settled beforehand, by [`open_root`], [`open_writable`] and [`host_temp`].
 
 mod broad;
+mod difference;
 mod error;
 mod git;
 mod open;
@@ -22,6 +23,8 @@ use ringfence_backend::{
 
 pub use crate::paths::settled;
 pub use crate::session::SessionPolicy;
+pub(crate) use broad::refuse as refuse_broad;
+pub use difference::{Difference, NotLooser};
 pub use error::{Breadth, Field, PolicyError};
 pub use git::{GitWorktree, git_worktree};
 pub use open::{host_temp, open_protected, open_root, open_writable};

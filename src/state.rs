@@ -8,6 +8,7 @@ mod files;
 mod lock;
 
 use std::ffi::OsStr;
+use std::io;
 #[cfg(target_os = "linux")]
 use std::os::fd::AsRawFd;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,7 +20,7 @@ use nix::sys::stat::{Mode, fstat, mkdirat};
 use ringfence_backend::{HOST_TEMP, PinnedPath, SandboxExecutionPolicy, SandboxMode, user_temp};
 
 pub use files::Durability;
-pub(crate) use lock::{Held, LockError};
+pub(crate) use lock::Held;
 
 /// A state directory that no run can write, held open.
 #[derive(Debug)]
@@ -64,6 +65,16 @@ impl StateDir {
 }
 
 impl StateDir {
+    /// Holds a directory that is only to be read from, whoever it belongs to. Nothing is made, and nothing
+    /// that is found there is trusted.
+    pub(crate) fn to_read(path: &Path) -> io::Result<Self> {
+        let flags = HOLD | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+        Ok(Self {
+            fd: nix::fcntl::open(path, flags, Mode::empty())?,
+            path: path.to_owned(),
+        })
+    }
+
     /// Its path, of which every part was seen to be a directory.
     pub(crate) fn path(&self) -> &Path {
         &self.path

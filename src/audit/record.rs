@@ -1,5 +1,7 @@
 //! The vocabulary of the trail: what a record says.
 
+mod shorten;
+
 use std::collections::BTreeSet;
 
 use ringfence_backend::{BackendId, Effect, SandboxMode};
@@ -19,6 +21,17 @@ pub struct Entry {
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
+}
+
+impl From<Event> for Entry {
+    /// An entry that belongs to no session and no run.
+    fn from(event: Event) -> Self {
+        Self {
+            session: None,
+            run: None,
+            event,
+        }
+    }
 }
 
 /// What happened. On paper `type` names the variant, and the fields stand beside it.
@@ -172,7 +185,7 @@ pub enum Event {
     /// The end of the trail was found torn, as a crash leaves it. The bytes stay where they are.
     #[serde(rename = "audit.torn")]
     Torn {
-        /// How many bytes there are between the last whole record and this one.
+        /// How many bytes there are between the last whole record and this one, line ends included.
         bytes: u64,
         /// Their SHA-256 digest, in hexadecimal.
         sha256: String,

@@ -185,6 +185,7 @@ pub(crate) mod tests {
             stdout: None,
             stderr: None,
             merged: false,
+            recorded: ringfence::facts::Recorded::NotAsked,
             sandbox: SandboxFacts {
                 mode: SandboxMode::WorkspaceWrite,
                 denied: Denied::Inferred {

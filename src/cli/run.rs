@@ -17,6 +17,7 @@ use super::policy::state_dir;
 use super::render;
 use super::request::{Asked, request};
 use super::signals::StopSignals;
+use super::standing::Standing;
 
 /// Exit status of a run that its deadline ended, as timeout(1) has it.
 const TIMED_OUT: u8 = 124;
@@ -47,6 +48,11 @@ fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8
         standing,
     } = request(args, run_id)?;
     let runner = Runner::with(Selection::of_this_system(state_dir()?, std::env::var_os("PATH")));
+    let runner = if args.dry_run {
+        runner
+    } else {
+        recorded(runner, &standing)
+    };
     let spec = runner.resolve(request)?;
     if args.dry_run {
         show(&DryRun::new(&spec, &withheld, &standing), documents);
@@ -59,6 +65,11 @@ fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8
         render::notes(&report);
     }
     Ok(status(&report, told))
+}
+
+/// The runner that records what is deployed to be recorded.
+pub(crate) fn recorded(runner: Runner, standing: &Standing) -> Runner {
+    runner.with_audit(standing.recording, standing.settings.sources())
 }
 
 fn execute(

@@ -5,36 +5,7 @@ use std::ffi::{OsStr, OsString};
 use super::managed::{ManagedEnv, put};
 use crate::error::Error;
 pub use crate::profile::Inherit;
-use crate::profile::names::{is_ringfences, unusable};
-
-/// Parts of a name, between underscores, that mark a credential.
-const CREDENTIAL_PARTS: [&str; 9] = [
-    "KEY",
-    "APIKEY",
-    "TOKEN",
-    "SECRET",
-    "PASSWORD",
-    "PASSWD",
-    "PASSPHRASE",
-    "CREDENTIAL",
-    "CREDENTIALS",
-];
-
-/// Credentials, and ways to them, whose names have no such part.
-const CREDENTIALS: [&str; 12] = [
-    "SSH_AUTH_SOCK",
-    "GPG_AGENT_INFO",
-    "DOCKER_AUTH_CONFIG",
-    "MYSQL_PWD",
-    "SSHPASS",
-    "PGPASSWORD",
-    "PGPASSFILE",
-    "DB_PASS",
-    "GITHUB_PAT",
-    "GH_PAT",
-    "GITLAB_PAT",
-    "BORG_PASSCOMMAND",
-];
+use crate::profile::names::{is_credential, is_ringfences, unusable};
 
 /// Variables that change a shell or a loader before a command's first line.
 const STARTUP: [&str; 15] = [
@@ -59,7 +30,7 @@ const STARTUP: [&str; 15] = [
 const STARTUP_PREFIXES: [&str; 3] = ["LD_", "DYLD_", "BASH_FUNC_"];
 
 /// What a captured command is told about its terminal, which it does not have.
-const NO_TERMINAL: [(&str, &str); 4] = [
+pub(crate) const NO_TERMINAL: [(&str, &str); 4] = [
     ("NO_COLOR", "1"),
     ("TERM", "dumb"),
     ("PAGER", "cat"),
@@ -161,11 +132,9 @@ fn check_name(option: &str, name: &OsStr, managed: &ManagedEnv) -> Result<(), Er
 /// Whether the filter takes a name out.
 fn is_filtered(name: &OsStr) -> bool {
     let text = name.to_string_lossy();
-    let upper = text.to_ascii_uppercase();
     STARTUP.contains(&text.as_ref())
         || STARTUP_PREFIXES.iter().any(|prefix| text.starts_with(prefix))
-        || CREDENTIALS.contains(&upper.as_str())
-        || upper.split('_').any(|part| CREDENTIAL_PARTS.contains(&part))
+        || is_credential(&text)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Breadth, Field, PolicyError, Surroundings};
 
 /// Refuses a writable root that is too broad, unless the user insists on it.
-pub(super) fn refuse(field: Field, root: &Path, surroundings: &Surroundings) -> Result<(), PolicyError> {
+pub(crate) fn refuse(field: Field, root: &Path, surroundings: &Surroundings) -> Result<(), PolicyError> {
     let home = surroundings.home.as_deref();
     let state = surroundings.state_dir.as_deref();
     let found = match field {
