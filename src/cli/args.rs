@@ -4,6 +4,7 @@
 //! text here and are read in `values`, so that a wrong one is a typed error with a document.
 
 mod audit;
+mod retry;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use ringfence::{BackendId, Evidence, Require, SandboxMode, Temp};
 pub(crate) use audit::{
     AuditArgs, AuditCommand, CheckpointArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs, VerifyArgs,
 };
+pub(crate) use retry::RetryArgs;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,6 +58,9 @@ pub(crate) enum Command {
     /// Show the policy of a run, and what each backend would do for it; run nothing
     #[command(override_usage = EXPLAIN_USAGE)]
     Explain(Box<RunArgs>),
+    /// Ask for one looser run of a finished one, and run it when the answer is yes
+    #[command(after_help = retry::RETRY_EXAMPLES)]
+    Retry(RetryArgs),
     /// Show what this host can confine, and how to make it better
     Doctor(DoctorArgs),
     /// The trail of what was run, refused and decided
