@@ -24,7 +24,7 @@ mod verify;
 
 use std::path::PathBuf;
 
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{Checkpoint, origin};
 pub use fault::{Fault, FaultKind};
 pub use hash::Hash;
 pub use line::{MAX_LINE, Record};

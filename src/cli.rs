@@ -1,6 +1,8 @@
 //! The program's subcommands. `args` reads the command line, only `render` prints.
 
+mod answerers;
 mod args;
+mod audit;
 mod command_file;
 mod doctor;
 mod documents;
@@ -12,6 +14,7 @@ mod notes;
 mod policy;
 mod render;
 mod request;
+mod retry;
 mod run;
 mod session;
 mod signals;
@@ -52,8 +55,14 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
             command: Command::Explain(args),
         }) => explain::explain(&args),
         Ok(Cli {
+            command: Command::Retry(args),
+        }) => retry::retry(&args),
+        Ok(Cli {
             command: Command::Doctor(args),
         }) => doctor(&args),
+        Ok(Cli {
+            command: Command::Audit(args),
+        }) => audit::audit(&args),
         Ok(Cli {
             command: Command::Session(command),
         }) => session::session(&command),

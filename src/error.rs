@@ -15,7 +15,7 @@ use crate::config::ConfigError;
 use crate::policy::PolicyError;
 use crate::session::SessionError;
 
-pub use approval::NotApproved;
+pub use approval::{Bound, Expiry, NotApproved, Rejecter};
 pub use managed::{Fault, ManagedEnvError};
 
 /// The stable code of an [`Error`].
@@ -297,6 +297,9 @@ pub struct ErrorReport {
 pub struct ErrorBody {
     /// The stable code.
     pub code: ErrorCode,
+    /// The stable word that tells apart what shares a code, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// What happened, for people.
     pub message: String,
     /// What to do, for people.
@@ -317,6 +320,10 @@ impl ErrorReport {
         };
         let body = ErrorBody {
             code: error.code(),
+            detail: match error {
+                Error::Approval(refusal) => Some(refusal.detail().to_owned()),
+                _ => None,
+            },
             message: error.to_string(),
             hint: error.hint(),
             tried,

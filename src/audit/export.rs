@@ -180,21 +180,19 @@ struct Read<'a> {
     record: Record,
     /// What belongs to its kind alone.
     payload: Payload,
-    /// The word for its kind.
-    kind: String,
 }
 
 impl<'a> Read<'a> {
     fn new(line: &'a [u8]) -> Option<Self> {
         Envelope::read(line)?;
         let record: Record = serde_json::from_slice(line).ok()?;
-        let (kind, payload) = Payload::of(&record.entry.event)?;
-        Some(Self {
-            line,
-            record,
-            payload,
-            kind,
-        })
+        let payload = Payload::of(&record.entry.event)?;
+        Some(Self { line, record, payload })
+    }
+
+    /// The word for its kind.
+    const fn kind(&self) -> &'static str {
+        self.record.entry.event.name()
     }
 
     /// When it was written, in microseconds since 1970.

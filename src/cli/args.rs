@@ -3,6 +3,8 @@
 //! What clap refuses is a usage error and is told on stderr. Durations, sizes and variables stay
 //! text here and are read in `values`, so that a wrong one is a typed error with a document.
 
+mod audit;
+mod retry;
 mod session;
 
 use std::ffi::OsString;
@@ -14,6 +16,10 @@ use clap::{Args, CommandFactory, Parser, Subcommand};
 use ringfence::config::Recording;
 use ringfence::{BackendId, Evidence, Require, SandboxMode, Temp};
 
+pub(crate) use audit::{
+    AuditArgs, AuditCommand, CheckpointArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs, VerifyArgs,
+};
+pub(crate) use retry::RetryArgs;
 pub(crate) use session::SessionCommand;
 
 const EXAMPLES: &str = "\
@@ -54,8 +60,13 @@ pub(crate) enum Command {
     /// Show the policy of a run, and what each backend would do for it; run nothing
     #[command(override_usage = EXPLAIN_USAGE)]
     Explain(Box<RunArgs>),
+    /// Ask for one looser run of a finished one, and run it when the answer is yes
+    #[command(after_help = retry::RETRY_EXAMPLES)]
+    Retry(RetryArgs),
     /// Show what this host can confine, and how to make it better
     Doctor(DoctorArgs),
+    /// The trail of what was run, refused and decided
+    Audit(AuditArgs),
     /// Keep a directory and a mode from one run to the next
     #[command(subcommand)]
     Session(SessionCommand),
@@ -249,7 +260,7 @@ impl Cli {
             Command::Run(args) => args.one_command("run")?,
             // Of a policy something can be said without a command.
             Command::Explain(args) if args.has_command() => args.one_command("explain")?,
-            Command::Explain(_) | Command::Doctor(_) | Command::Session(_) => {}
+            Command::Explain(_) | Command::Doctor(_) | Command::Session(_) | Command::Audit(_) => {}
         }
         Ok(cli)
     }

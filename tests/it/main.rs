@@ -18,6 +18,7 @@ mod environment;
 mod escapes;
 mod evidence;
 mod explain;
+mod exports;
 mod hosts;
 mod input;
 mod kernel_log;
