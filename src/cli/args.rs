@@ -5,6 +5,7 @@
 
 mod audit;
 mod retry;
+mod session;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -19,6 +20,7 @@ pub(crate) use audit::{
     AuditArgs, AuditCommand, CheckpointArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs, VerifyArgs,
 };
 pub(crate) use retry::RetryArgs;
+pub(crate) use session::SessionCommand;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -188,51 +190,6 @@ pub(crate) struct DoctorArgs {
     /// Print one JSON document
     #[arg(long)]
     pub(crate) json: bool,
-}
-
-/// What `ringfence session` does.
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionCommand {
-    /// Make a session, and print its id
-    New {
-        /// Its directory, for ever [default: this one]
-        #[arg(short = 'C', long, value_name = "DIR", value_parser = path())]
-        workspace: Option<PathBuf>,
-        /// Its mode [default: none of its own, so that of the deployment]
-        #[arg(short, long, value_parser = one_of(&MODES))]
-        mode: Option<SandboxMode>,
-        /// Its id: up to 64 letters, digits, `.`, `_` and `-` [default: one is made up]
-        #[arg(long, value_name = "NAME")]
-        id: Option<String>,
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show a session and what happened to it
-    Show {
-        /// Its id
-        id: String,
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show every session
-    List {
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
-    },
-    /// Switch a session to a mode, from its next run on
-    Mode {
-        /// Its id
-        id: String,
-        /// The mode
-        #[arg(value_parser = one_of(&MODES))]
-        mode: SandboxMode,
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
-    },
 }
 
 /// A backend by name, or the first that serves.
