@@ -24,7 +24,7 @@ mod verify;
 
 use std::path::PathBuf;
 
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{Checkpoint, origin};
 pub use fault::{Fault, FaultKind};
 pub use hash::Hash;
 pub use line::{MAX_LINE, Record};
@@ -36,20 +36,10 @@ pub use redact::redacted;
 pub use trail::{Receipt, Trail};
 pub use verify::Verified;
 
+pub use crate::config::Recording;
+
 /// Whether what is recorded must be on the disk when the call returns.
 pub use crate::state::Durability;
-
-/// How much depends on the trail.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Recording {
-    /// Nothing is recorded.
-    Off,
-    /// Runs are recorded; one that cannot be goes on, and says so.
-    #[default]
-    On,
-    /// A run that cannot be recorded does not begin.
-    Required,
-}
 
 /// Why something could not be recorded.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,7 @@
 //! The program's subcommands. `args` reads the command line, only `render` prints.
 
 mod args;
+mod audit;
 mod command_file;
 mod doctor;
 mod documents;
@@ -13,7 +14,9 @@ mod policy;
 mod render;
 mod request;
 mod run;
+mod session;
 mod signals;
+mod standing;
 mod text;
 mod values;
 
@@ -52,6 +55,12 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
         Ok(Cli {
             command: Command::Doctor(args),
         }) => doctor(&args),
+        Ok(Cli {
+            command: Command::Audit(args),
+        }) => audit::audit(&args),
+        Ok(Cli {
+            command: Command::Session(command),
+        }) => session::session(&command),
         Err(answer) if answer.use_stderr() => {
             render::usage(&answer);
             refused

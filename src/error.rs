@@ -11,7 +11,9 @@ use std::time::Duration;
 use ringfence_backend::BackendId;
 use serde::{Deserialize, Serialize};
 
+use crate::config::ConfigError;
 use crate::policy::PolicyError;
+use crate::session::SessionError;
 
 pub use approval::NotApproved;
 pub use managed::{Fault, ManagedEnvError};
@@ -78,6 +80,12 @@ pub enum Error {
     /// The policy is refused.
     #[error(transparent)]
     Policy(#[from] PolicyError),
+    /// What is deployed does not allow it, or says something it cannot mean.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The session cannot be made, found or used.
+    #[error(transparent)]
+    Session(#[from] SessionError),
     /// The working directory cannot be used.
     #[error("the working directory {} cannot be used: {source}", path.display())]
     Workdir {
@@ -177,7 +185,8 @@ impl Error {
     pub const fn code(&self) -> ErrorCode {
         match self {
             Self::SandboxUnavailable { .. } => ErrorCode::SandboxUnavailable,
-            Self::Policy(_) => ErrorCode::PolicyInvalid,
+            Self::Policy(_) | Self::Config(_) => ErrorCode::PolicyInvalid,
+            Self::Session(error) => error.code(),
             Self::Workdir { .. } => ErrorCode::WorkdirUnusable,
             Self::CommandNotFound { .. } => ErrorCode::CommandNotFound,
             Self::CommandNotExecutable { .. } => ErrorCode::CommandNotExecutable,
@@ -198,6 +207,8 @@ impl Error {
                 "`ringfence doctor` shows what this host gives and how to make it give more".to_owned()
             }
             Self::Policy(error) => return Some(error.hint()),
+            Self::Config(error) => return Some(error.hint()),
+            Self::Session(error) => error.hint().to_owned(),
             Self::Workdir { .. } => {
                 "name a directory that exists and that you may enter with --workdir or -C".to_owned()
             }

@@ -4,12 +4,14 @@ mod abort;
 pub mod background;
 pub mod env;
 mod input;
+mod kept;
 mod launcher;
 pub mod limits;
 mod long;
 mod lookup;
 pub mod managed;
 mod output;
+mod recorder;
 mod refusal;
 mod request;
 mod ring;
@@ -34,16 +36,21 @@ pub use launcher::launcher;
 pub use output::Part;
 pub use request::{
     Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input,
-    MAX_COMMAND, MAX_TIMEOUT, new_run_id,
+    MAX_COMMAND, MAX_TIMEOUT,
 };
 pub use spec::ExecSpec;
 pub use turn::Stopped;
 
+use crate::audit::Recording;
+use crate::config::Loaded;
+pub use crate::ids::new_run_id;
+
 use crate::error::{Error, MAX_STRING};
 use crate::evidence::{self, Observation};
-use crate::facts::{CapturedStream, Denial, Limit, Loosening, RunReport, SandboxFacts, Survivors};
+use crate::facts::{CapturedStream, Denial, Limit, Loosening, Recorded, RunReport, SandboxFacts, Survivors};
 use crate::selection::{Considered, Selection};
 use managed::ManagedEnv;
+use recorder::Recorder;
 use spawn::Spawned;
 use wait::Ends;
 
@@ -53,6 +60,8 @@ pub struct Runner {
     selection: Arc<Selection>,
     managed_env: Arc<ManagedEnv>,
     live: Arc<background::Live>,
+    recording: Recording,
+    loaded: Arc<[Loaded]>,
 }
 
 impl Runner {
@@ -69,6 +78,8 @@ impl Runner {
             selection: Arc::new(selection),
             managed_env: Arc::default(),
             live: Arc::default(),
+            recording: Recording::Off,
+            loaded: Arc::default(),
         }
     }
 
@@ -100,7 +111,12 @@ impl Runner {
     /// # Errors
     /// Every way in which the command could not run and that can be known beforehand.
     pub fn resolve(&self, request: ExecRequest) -> Result<ExecSpec, Error> {
-        spec::resolve(&self.selection, &self.managed_env, request)
+        let (run_id, policy) = (request.run_id.clone(), request.policy.clone());
+        let spec = spec::resolve(&self.selection, &self.managed_env, request);
+        if let Err(error) = &spec {
+            self.record_refusal(&run_id, &policy, error);
+        }
+        spec
     }
 
     /// What each confining backend would do for this run, in order of preference, or why it would not serve.
@@ -152,17 +168,33 @@ impl Runner {
         if ends.abort.requests() > 0 {
             return Err(Error::Aborted);
         }
+        let mut recorder = Recorder::start(self, &spec)?;
         let spawned = match spawn::spawn(&self.selection, &spec) {
             Err(error) if self.disproved(&spec, &error) => {
-                spec.plan_again(&self.selection)?;
-                spawn::spawn(&self.selection, &spec)
+                let planned = spec.plan_again(&self.selection);
+                planned.and_then(|()| self.spawned(&spec))
             }
-            other => other,
+            other => other.map_err(|error| refusal::of(&spec, error)),
         };
-        let spawned = spawned.map_err(|error| refusal::of(&spec, error))?;
-        show(&spawned);
-        tell(Event::Started(&spec));
-        report(&spec, spawned, started, ends, tell)
+        let outcome = spawned.and_then(|spawned| {
+            show(&spawned);
+            tell(Event::Started(&spec));
+            report(&spec, spawned, started, ends, tell)
+        });
+        match outcome {
+            Ok(mut report) => {
+                report.recorded = recorder.end(&report);
+                Ok(report)
+            }
+            Err(error) => {
+                recorder.failed(spec.run_id(), spec.policy().session(), &error);
+                Err(error)
+            }
+        }
+    }
+
+    fn spawned(&self, spec: &ExecSpec) -> Result<Spawned, Error> {
+        spawn::spawn(&self.selection, spec).map_err(|error| refusal::of(spec, error))
     }
 
     /// Runs a command to its end; dropping the future aborts it.
@@ -292,6 +324,7 @@ fn report(
         stderr: ended.stderr.or_else(|| merged.then(CapturedStream::default)),
         merged,
         sandbox,
+        recorded: Recorded::NotAsked,
     })
 }
 

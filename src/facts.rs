@@ -55,6 +55,23 @@ pub struct RunReport {
     pub merged: bool,
     /// What confinement did.
     pub sandbox: SandboxFacts,
+    /// Whether the run is in the audit trail.
+    pub recorded: Recorded,
+}
+
+/// Whether a run is in the audit trail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Recorded {
+    /// It was not to be.
+    #[default]
+    NotAsked,
+    /// It is.
+    Yes,
+    /// It was to be, and is not, or not in whole.
+    No {
+        /// Why.
+        reason: String,
+    },
 }
 
 /// A limit of a run in the background.
@@ -283,6 +300,9 @@ impl Serialize for RunReport {
             map.serialize_entry("merged", &self.merged)?;
         }
         map.serialize_entry("sandbox", &self.sandbox)?;
+        if let Recorded::No { reason } = &self.recorded {
+            map.serialize_entry("audit", &serde_json::json!({"recorded": false, "reason": reason}))?;
+        }
         map.end()
     }
 }

@@ -11,14 +11,22 @@
 #![forbid(unsafe_code)]
 
 pub mod audit;
+mod bytes;
+pub mod config;
 pub mod error;
 pub mod evidence;
 pub mod exec;
 pub mod facts;
+mod ids;
+mod paths;
 pub mod policy;
 pub mod profile;
+pub mod retry;
+mod runs;
 pub mod selection;
+pub mod session;
 mod state;
+mod tables;
 
 pub use error::{Error, ErrorCode, ErrorReport};
 pub use exec::background::{Background, Lifetime, Status};

@@ -5,6 +5,7 @@
 //! given were settled beforehand, by [`open_root`], [`open_writable`] and [`host_temp`].
 
 mod broad;
+mod difference;
 mod error;
 mod git;
 mod open;
@@ -20,6 +21,10 @@ use ringfence_backend::{
     Door, PinnedPath, PolicyParts, Protected, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot,
 };
 
+pub use crate::paths::settled;
+pub use crate::session::SessionPolicy;
+pub(crate) use broad::refuse as refuse_broad;
+pub use difference::{Difference, NotLooser};
 pub use error::{Breadth, Field, PolicyError};
 pub use git::{GitWorktree, git_worktree};
 pub use open::{host_temp, open_protected, open_root, open_writable};
@@ -42,6 +47,8 @@ pub struct Deployment {
     pub closed: BTreeSet<Door>,
     /// How complete the enforcement must be.
     pub require: Require,
+    /// The loosest mode that a run may have, an approved one included.
+    pub ceiling: SandboxMode,
 }
 
 impl Default for Deployment {
@@ -55,19 +62,9 @@ impl Default for Deployment {
             temp: None,
             closed: BTreeSet::new(),
             require: Require::Partial,
+            ceiling: SandboxMode::DangerFullAccess,
         }
     }
-}
-
-/// What a session keeps from one run to the next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionPolicy {
-    /// The session's id.
-    pub id: String,
-    /// The mode of its runs, once it was switched to one.
-    pub mode: Option<SandboxMode>,
-    /// The directory it was made in. It never changes.
-    pub root: WorkspaceRoot,
 }
 
 /// What an approved grant changes: exactly one thing.
@@ -207,6 +204,10 @@ impl Layers<'_> {
         temp: Temp,
         approved: Option<&PinnedPath>,
     ) -> Result<SandboxExecutionPolicy, PolicyError> {
+        let ceiling = self.deployment.ceiling;
+        if mode > ceiling {
+            return Err(PolicyError::AboveCeiling { mode, ceiling });
+        }
         let writable = match mode {
             SandboxMode::WorkspaceWrite => self.writable(temp, approved)?,
             SandboxMode::ReadOnly | SandboxMode::DangerFullAccess => Vec::new(),

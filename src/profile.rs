@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 use ringfence_backend::{Require, SandboxMode, Temp};
 
-pub use error::{Expected, Place, ProfileError};
+pub use crate::tables::{Expected, Kind, Place, TableError};
+pub use error::ProfileError;
 
 /// The profiles that come with Ringfence: name, file, text.
 const BUILT_IN: [(&str, &str, &str); 5] = [

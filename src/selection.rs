@@ -201,6 +201,14 @@ impl Selection {
         StateDir::open(path, Some(policy))
     }
 
+    /// The state directory, for what concerns no single run.
+    ///
+    /// # Errors
+    /// Why it is not used, in a sentence.
+    pub(crate) fn state(&self) -> Result<StateDir, String> {
+        StateDir::open(self.state_dir.as_deref().ok_or("no state directory is known")?, None)
+    }
+
     /// The state directory as it was given. Whether it may be used is for [`StateDir::open`] to say.
     pub(crate) fn state_dir(&self) -> Option<&Path> {
         self.state_dir.as_deref()

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -17,7 +17,6 @@ use crate::state::StateDir;
 #[derive(Debug)]
 pub struct Reading {
     pub(super) dir: StateDir,
-    pub(super) state: PathBuf,
 }
 
 impl Trail {
@@ -28,10 +27,7 @@ impl Trail {
     pub fn read(state_dir: &Path) -> Result<Reading, AuditError> {
         let path = state_dir.join("audit");
         match StateDir::to_read(&path) {
-            Ok(dir) => Ok(Reading {
-                dir,
-                state: state_dir.to_owned(),
-            }),
+            Ok(dir) => Ok(Reading { dir }),
             Err(error) if error.raw_os_error() == Some(Errno::ENOENT as i32) => Err(AuditError::Missing { path }),
             Err(error) => Err(AuditError::Unreadable {
                 path,

@@ -55,8 +55,15 @@ impl Trail {
             path: state_dir.join("audit"),
             reason,
         };
-        let state = StateDir::open(state_dir, None).map_err(unwritable)?;
-        let dir = state.within("audit").map_err(|error| unwritable(error.to_string()))?;
+        Self::of(StateDir::open(state_dir, None).map_err(unwritable)?)
+    }
+
+    /// The same, in a state directory that is held open already.
+    pub(crate) fn of(state: StateDir) -> Result<Self, AuditError> {
+        let dir = state.within("audit").map_err(|error| AuditError::Unwritable {
+            path: state.path().join("audit"),
+            reason: error.to_string(),
+        })?;
         Ok(Self {
             state,
             dir,

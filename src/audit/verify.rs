@@ -187,20 +187,18 @@ impl<'a> Walker<'a> {
             }
             self.segment = piece.segment;
         }
-        match Envelope::read(piece.bytes).filter(|_| piece.whole) {
-            Some(envelope) => self.record(piece, &envelope),
-            None => {
-                let (.., bytes, running) = self
-                    .strange
-                    .get_or_insert_with(|| (piece.segment, piece.number, 0, Running::default()));
-                *bytes += piece.bytes.len() as u64 + u64::from(piece.ends);
-                running.add(piece.bytes);
-                if piece.ends {
-                    running.add(b"\n");
-                }
-                Ok(())
-            }
+        if let Some(envelope) = Envelope::read(piece.bytes).filter(|_| piece.whole) {
+            return self.record(piece, &envelope);
         }
+        let (.., bytes, running) = self
+            .strange
+            .get_or_insert_with(|| (piece.segment, piece.number, 0, Running::default()));
+        *bytes += piece.bytes.len() as u64 + u64::from(piece.ends);
+        running.add(piece.bytes);
+        if piece.ends {
+            running.add(b"\n");
+        }
+        Ok(())
     }
 
     fn record(&mut self, piece: &Piece<'_>, envelope: &Envelope<'_>) -> Result<(), Fault> {

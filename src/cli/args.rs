@@ -3,13 +3,20 @@
 //! What clap refuses is a usage error and is told on stderr. Durations, sizes and variables stay
 //! text here and are read in `values`, so that a wrong one is a typed error with a document.
 
+mod audit;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use ringfence::config::Recording;
 use ringfence::{BackendId, Evidence, Require, SandboxMode, Temp};
+
+pub(crate) use audit::{
+    AuditArgs, AuditCommand, CheckpointArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs, VerifyArgs,
+};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,6 +58,11 @@ pub(crate) enum Command {
     Explain(Box<RunArgs>),
     /// Show what this host can confine, and how to make it better
     Doctor(DoctorArgs),
+    /// The trail of what was run, refused and decided
+    Audit(AuditArgs),
+    /// Keep a directory and a mode from one run to the next
+    #[command(subcommand)]
+    Session(SessionCommand),
 }
 
 const RUN_USAGE: &str = "ringfence run [OPTIONS] [--] PROGRAM [ARG]...\n       ringfence run [OPTIONS] -c TEXT\n       ringfence run [OPTIONS] --command-file FILE";
@@ -61,12 +73,15 @@ const EXPLAIN_USAGE: &str = "ringfence explain [OPTIONS of run] [--] [PROGRAM [A
 #[derive(Args, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "a switch is on or off")]
 pub(crate) struct RunArgs {
-    /// What the command may change [default: read-only]
+    /// What the command may change [default: what is deployed, else read-only]
     #[arg(short, long, value_parser = one_of(&MODES))]
     pub(crate) mode: Option<SandboxMode>,
     /// The directory that workspace-write opens [default: this one]
     #[arg(short = 'C', long, value_name = "DIR", value_parser = path())]
     pub(crate) workspace: Option<PathBuf>,
+    /// The session that the run belongs to: its directory, and its mode
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
     /// Where the command starts, from the workspace [default: the workspace]
     #[arg(long, value_name = "DIR", value_parser = path())]
     pub(crate) workdir: Option<PathBuf>,
@@ -100,6 +115,9 @@ pub(crate) struct RunArgs {
     /// How denials are known: watched where possible, watched or not run at all, or read from words
     #[arg(long, value_parser = one_of(&EVIDENCES))]
     pub(crate) evidence: Option<Evidence>,
+    /// Whether the run is recorded, at least as the deployment says [default: on]
+    #[arg(long, value_parser = one_of(&RECORDINGS))]
+    pub(crate) audit: Option<Recording>,
     /// Accept /, your home or the parent of Ringfence's state as workspace
     #[arg(long)]
     pub(crate) allow_broad_root: bool,
@@ -167,6 +185,51 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
+/// What `ringfence session` does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SessionCommand {
+    /// Make a session, and print its id
+    New {
+        /// Its directory, for ever [default: this one]
+        #[arg(short = 'C', long, value_name = "DIR", value_parser = path())]
+        workspace: Option<PathBuf>,
+        /// Its mode [default: none of its own, so that of the deployment]
+        #[arg(short, long, value_parser = one_of(&MODES))]
+        mode: Option<SandboxMode>,
+        /// Its id: up to 64 letters, digits, `.`, `_` and `-` [default: one is made up]
+        #[arg(long, value_name = "NAME")]
+        id: Option<String>,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a session and what happened to it
+    Show {
+        /// Its id
+        id: String,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show every session
+    List {
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Switch a session to a mode, from its next run on
+    Mode {
+        /// Its id
+        id: String,
+        /// The mode
+        #[arg(value_parser = one_of(&MODES))]
+        mode: SandboxMode,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+}
+
 /// A backend by name, or the first that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BackendChoice {
@@ -186,6 +249,11 @@ const EVIDENCES: [(&str, Evidence); 3] = [
     ("auto", Evidence::Auto),
     ("strict", Evidence::Strict),
     ("off", Evidence::Off),
+];
+const RECORDINGS: [(&str, Recording); 3] = [
+    (Recording::Off.name(), Recording::Off),
+    (Recording::On.name(), Recording::On),
+    (Recording::Required.name(), Recording::Required),
 ];
 const REQUIRES: [(&str, Require); 2] = [("full", Require::Full), ("partial", Require::Partial)];
 const BACKENDS: [(&str, BackendChoice); 5] = [
@@ -230,7 +298,7 @@ impl Cli {
             Command::Run(args) => args.one_command("run")?,
             // Of a policy something can be said without a command.
             Command::Explain(args) if args.has_command() => args.one_command("explain")?,
-            Command::Explain(_) | Command::Doctor(_) => {}
+            Command::Explain(_) | Command::Doctor(_) | Command::Session(_) | Command::Audit(_) => {}
         }
         Ok(cli)
     }

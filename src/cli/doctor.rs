@@ -3,6 +3,7 @@
 
 mod backends;
 mod brokers;
+mod deployment;
 mod evidence;
 mod hard_links;
 mod layers;
@@ -20,9 +21,12 @@ use serde::Serialize;
 
 use backends::BackendRow;
 use brokers::BrokerRow;
+use deployment::DeploymentRow;
 use hard_links::HardLinks;
 use layers::LayerRow;
 use modes::ModeRow;
+
+use super::text::twin;
 
 pub(super) use words::text;
 
@@ -39,6 +43,7 @@ pub(crate) struct Findings {
     /// Whether every place was asked in time.
     brokers_complete: bool,
     hard_links: HardLinks,
+    deployment: DeploymentRow,
 }
 
 impl Findings {
@@ -84,13 +89,7 @@ pub(crate) fn examine(workspace: Option<&Path>) -> Result<Findings, Error> {
             .collect(),
         brokers: found.rows,
         brokers_complete: found.complete,
+        deployment: deployment::examine(root.as_ref().ok()),
         hard_links: hard_links::examine(root),
     })
-}
-
-/// What the base64 twin of a text is, when its bytes are no UTF-8 and the text shows them lossily.
-fn twin(bytes: &[u8]) -> Option<String> {
-    use base64::Engine;
-    use base64::engine::general_purpose::STANDARD;
-    std::str::from_utf8(bytes).is_err().then(|| STANDARD.encode(bytes))
 }

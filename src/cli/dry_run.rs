@@ -12,6 +12,7 @@ use ringfence::{BackendId, Door, Effect, Enforcement, ExecSpec, Require, Sandbox
 use ringfence_backend::{LandlockRule, Observe, PlanStep};
 use serde::Serialize;
 
+use super::standing::Standing;
 use super::text::{shown, visible};
 
 /// The document of `--dry-run`.
@@ -47,12 +48,21 @@ pub(crate) struct DryRun<'a> {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PolicyView {
+    pub(crate) session: Option<String>,
     pub(crate) mode: SandboxMode,
+    /// Where the mode comes from, in words.
+    pub(crate) mode_from: String,
+    /// The loosest mode that is allowed.
+    pub(crate) ceiling: SandboxMode,
+    /// Which file says so; absent in words, null in the document, when none does.
+    pub(crate) ceiling_from: Option<String>,
     pub(crate) workspace_root: String,
     pub(crate) writable: Vec<String>,
     pub(crate) protected: Vec<String>,
     pub(crate) temp: Temp,
     pub(crate) require: Require,
+    /// Whether the run is recorded.
+    pub(crate) audit: &'static str,
 }
 
 /// What words show and the document has in its own form.
@@ -67,7 +77,7 @@ pub(crate) struct Words<'a> {
 
 impl<'a> DryRun<'a> {
     /// Takes down what would be done.
-    pub(crate) fn new(spec: &'a ExecSpec, withheld: &'a [OsString]) -> Self {
+    pub(crate) fn new(spec: &'a ExecSpec, withheld: &'a [OsString], standing: &Standing) -> Self {
         let (policy, plan) = (spec.policy(), spec.plan());
         let lossy = |path: &std::path::Path| path.to_string_lossy().into_owned();
         Self {
@@ -81,12 +91,17 @@ impl<'a> DryRun<'a> {
                 .timeout()
                 .map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
             policy: PolicyView {
+                session: policy.session().map(str::to_owned),
                 mode: policy.mode(),
+                mode_from: standing.mode_from.clone(),
+                ceiling: standing.settings.ceiling(),
+                ceiling_from: standing.ceiling_from(),
                 workspace_root: lossy(policy.workspace_root().path()),
                 writable: policy.writable().iter().map(|root| lossy(root.path())).collect(),
                 protected: policy.protected().iter().map(|it| lossy(&it.path)).collect(),
                 temp: policy.temp(),
                 require: policy.require(),
+                audit: standing.recording.name(),
             },
             backend: plan.backend,
             enforcement: plan.enforcement.as_ref().map(word),

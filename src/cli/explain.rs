@@ -37,7 +37,11 @@ pub(crate) fn explain(args: &RunArgs) -> u8 {
 }
 
 fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<(), Error> {
-    let Asked { mut request, withheld } = request(args, run_id)?;
+    let Asked {
+        mut request,
+        withheld,
+        standing,
+    } = request(args, run_id)?;
     if !args.has_command() {
         request.argv = vec!["true".into()];
     }
@@ -45,7 +49,7 @@ fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<()
     let spec = runner.resolve(request)?;
     let considered = runner.explain(&spec);
     let explained = Explained {
-        run: DryRun::new(&spec, &withheld),
+        run: DryRun::new(&spec, &withheld, &standing),
         backends: considered
             .iter()
             .map(|it| BackendPlan::new(it, spec.plan().backend))

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ringfence::facts::Observed;
+use ringfence::facts::{Observed, Recorded};
 use ringfence::{Denied, Effect, Enforcement, RunReport, SandboxMode};
 
 use super::dry_run::left_open;
@@ -47,6 +47,12 @@ pub(super) fn text(report: &RunReport) -> String {
     }
     if report.aborted {
         say("the command was stopped, because Ringfence was told to stop");
+    }
+    if let Recorded::No { reason } = &report.recorded {
+        say(&format!(
+            "the run is not, or not in whole, in the audit trail: {}",
+            visible(reason)
+        ));
     }
     let Some(survivors) = report.sandbox.survivors else {
         say("not every process of the run could be counted and killed; some may still run, confined as they were");

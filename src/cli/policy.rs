@@ -3,17 +3,17 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use ringfence::policy::{git_worktree, host_temp, open_protected, open_root, open_writable};
+use ringfence::policy::{git_worktree, host_temp, open_protected, open_root, open_writable, settled};
 use ringfence::profile::{self, Profile};
 use ringfence::{
-    Deployment, Door, Error, PinnedPath, SandboxExecutionPolicy, SandboxMode, Surroundings, Temp, WorkspaceRoot,
-    resolve,
+    Deployment, Door, Error, PinnedPath, SandboxExecutionPolicy, SandboxMode, SessionPolicy, Surroundings, Temp,
+    WorkspaceRoot, resolve,
 };
 
 use super::args::RunArgs;
+use super::standing::Standing;
 
 /// The doors that are closed. An option stands above the profile.
 fn closed(args: &RunArgs, profile: Option<&Profile>) -> BTreeSet<Door> {
@@ -34,11 +34,14 @@ fn closed(args: &RunArgs, profile: Option<&Profile>) -> BTreeSet<Door> {
 ///
 /// # Errors
 /// [`Error`] for a policy that cannot be.
-pub(super) fn policy(args: &RunArgs, profile: Option<&Profile>) -> Result<SandboxExecutionPolicy, Error> {
-    let mode = args.mode.or(profile.map(|it| it.mode)).unwrap_or(SandboxMode::ReadOnly);
+pub(super) fn policy(
+    args: &RunArgs,
+    profile: Option<&Profile>,
+    standing: &Standing,
+) -> Result<SandboxExecutionPolicy, Error> {
+    let (root, mode) = (&standing.root, standing.mode);
     let temp = args.temp.or(profile.and_then(|it| it.temp));
-    let require = args.require.or(profile.and_then(|it| it.require)).unwrap_or_default();
-    let root = workspace(args.workspace.as_deref())?;
+    let asked = args.require.or(profile.and_then(|it| it.require)).unwrap_or_default();
     let writable = args
         .write
         .iter()
@@ -58,17 +61,28 @@ pub(super) fn policy(args: &RunArgs, profile: Option<&Profile>) -> Result<Sandbo
         writable.push(worktree.repository);
         protected.extend(worktree.protected);
     }
-    let surroundings = surroundings(&root, mode, temp, args.allow_broad_root)?;
+    let surroundings = surroundings(root, mode, temp, args.allow_broad_root)?;
     let deployment = Deployment {
         mode,
-        root: Some(root),
+        root: Some(root.clone()),
         writable,
         protected,
         temp,
         closed: closed(args, profile),
-        require,
+        require: asked.max(standing.settings.require()),
+        ceiling: standing.settings.ceiling(),
     };
-    Ok(resolve(&deployment, None, None, &surroundings)?)
+    let Some((store, session)) = &standing.session else {
+        return Ok(resolve(&deployment, None, None, &surroundings)?);
+    };
+    let session = SessionPolicy {
+        id: session.id().to_owned(),
+        mode: Some(mode),
+        root: root.clone(),
+    };
+    let policy = resolve(&deployment, Some(&session), None, &surroundings)?;
+    store.is_out_of_reach_of(&policy)?;
+    Ok(policy)
 }
 
 pub(super) fn load(name_or_file: &str) -> Result<Profile, Error> {
@@ -81,7 +95,7 @@ pub(super) fn load(name_or_file: &str) -> Result<Profile, Error> {
 }
 
 /// The directory named, else the one the caller is in.
-fn workspace(named: Option<&Path>) -> Result<WorkspaceRoot, Error> {
+pub(super) fn workspace(named: Option<&Path>) -> Result<WorkspaceRoot, Error> {
     match named {
         Some(path) => Ok(open_root(path)?),
         // Gone, or out of reach: there is no workspace then, and none is made up.
@@ -114,7 +128,7 @@ fn surroundings(
     Ok(found)
 }
 
-fn home() -> Option<PathBuf> {
+pub(super) fn home() -> Option<PathBuf> {
     absolute(env::var_os("HOME").as_deref())
 }
 
@@ -145,37 +159,9 @@ fn absolute(value: Option<&OsStr>) -> Option<PathBuf> {
     value.map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// A path that is canonical as far as it exists.
-fn settled(path: &Path) -> PathBuf {
-    let mut rest = Vec::new();
-    for existing in path.ancestors() {
-        match PinnedPath::open(existing) {
-            Ok(pinned) => {
-                return rest
-                    .iter()
-                    .rev()
-                    .fold(pinned.path().to_owned(), |sum, name| sum.join(name));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => rest.extend(existing.file_name()),
-            Err(_) => break,
-        }
-    }
-    path.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_is_canonical_as_far_as_it_exists() {
-        let directory = tempfile::tempdir().unwrap();
-        let real = PinnedPath::open(directory.path()).unwrap().path().to_owned();
-        std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
-        assert_eq!(settled(&real.join("link")), real);
-        assert_eq!(settled(&real.join("link/a/b")), real.join("a/b"));
-        assert_eq!(settled(Path::new("/no-such-place/a")), Path::new("/no-such-place/a"));
-    }
 
     #[test]
     fn a_relative_place_is_none() {
@@ -192,7 +178,7 @@ mod tests {
             ..RunArgs::default()
         };
         let profile = load("workspace-write").unwrap();
-        let policy = |args: &RunArgs| policy(args, Some(&profile));
+        let policy = |args: &RunArgs| policy(args, Some(&profile), &Standing::of(args, Some(&profile)).unwrap());
         assert_eq!(policy(&args).unwrap().mode(), SandboxMode::WorkspaceWrite);
         let stricter = RunArgs {
             mode: Some(SandboxMode::ReadOnly),
@@ -208,7 +194,7 @@ mod tests {
             workspace: Some(directory.path().to_owned()),
             ..RunArgs::default()
         };
-        let policy = policy(&args, None).unwrap();
+        let policy = policy(&args, None, &Standing::of(&args, None).unwrap()).unwrap();
         assert_eq!((policy.mode(), policy.temp()), (SandboxMode::ReadOnly, Temp::Private));
         assert!(policy.writable().is_empty());
     }

@@ -91,7 +91,14 @@ fn rows_of_run(plan: &DryRun<'_>) -> Rows {
         rows.row("", &format!("(the first {shown} of {bytes} bytes)"));
     }
     rows.row("starts in", &shown(&plan.command.workdir));
-    rows.row("mode", plan.policy.mode.name());
+    if let Some(session) = &plan.policy.session {
+        rows.row("session", &visible(session));
+    }
+    let from = visible(&plan.policy.mode_from);
+    rows.row("mode", &format!("{}, from {from}", plan.policy.mode));
+    if let Some(from) = &plan.policy.ceiling_from {
+        rows.row("ceiling", &format!("{}, from {}", plan.policy.ceiling, visible(from)));
+    }
     rows.row("workspace", &visible(&plan.policy.workspace_root));
     if plan.policy.mode.confines() {
         let writable = if plan.policy.writable.is_empty() {
@@ -123,6 +130,7 @@ fn rows_of_run(plan: &DryRun<'_>) -> Rows {
         |limit| milliseconds(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
     );
     rows.row("time limit", &limit);
+    rows.row("recorded", plan.policy.audit);
     if !plan.limits.is_empty() {
         let limits: Vec<_> = plan
             .limits
@@ -135,6 +143,11 @@ fn rows_of_run(plan: &DryRun<'_>) -> Rows {
         rows.row("withheld", &listed(plan.command.withheld));
     }
     rows
+}
+
+/// Prints what is told of sessions, in words.
+pub(crate) fn sessions(text: &str) {
+    let _ = document(text.as_bytes());
 }
 
 /// Prints in words what this host can confine.
@@ -172,6 +185,7 @@ pub(crate) mod tests {
             stdout: None,
             stderr: None,
             merged: false,
+            recorded: ringfence::facts::Recorded::NotAsked,
             sandbox: SandboxFacts {
                 mode: SandboxMode::WorkspaceWrite,
                 denied: Denied::Inferred {

@@ -16,6 +16,7 @@ use super::args::{BackendChoice, RunArgs, bash};
 use super::command_file;
 use super::limits::limits;
 use super::policy::{load, policy};
+use super::standing::Standing;
 use super::values;
 
 /// What the options of `run` come to.
@@ -24,6 +25,8 @@ pub(crate) struct Asked {
     pub(crate) request: ExecRequest,
     /// The names of the caller's variables that the command does not get.
     pub(crate) withheld: Vec<OsString>,
+    /// What stood before it was asked for.
+    pub(crate) standing: Standing,
 }
 
 /// Makes the request for the run `run_id`.
@@ -55,7 +58,8 @@ pub(crate) fn request(args: &RunArgs, run_id: &str) -> Result<Asked, Error> {
     let changes = env_changes(args, profile.as_ref())?;
     let Environment { vars, removed } =
         command_environment(env::vars_os(), &changes, args.json, &ManagedEnv::default())?;
-    let policy = policy(args, profile.as_ref())?;
+    let standing = Standing::of(args, profile.as_ref())?;
+    let policy = policy(args, profile.as_ref(), &standing)?;
 
     let request = ExecRequest {
         run_id: run_id.to_owned(),
@@ -86,6 +90,7 @@ pub(crate) fn request(args: &RunArgs, run_id: &str) -> Result<Asked, Error> {
     Ok(Asked {
         request,
         withheld: removed,
+        standing,
     })
 }
 
@@ -191,7 +196,7 @@ mod tests {
             workspace: Some(PathBuf::new()),
             ..RunArgs::default()
         };
-        assert!(matches!(policy(&args, None), Err(Error::Policy(_))));
+        assert!(matches!(Standing::of(&args, None), Err(Error::Policy(_))));
         assert!(matches!(not_empty(Path::new("")), Err(Error::Workdir { .. })));
     }
 

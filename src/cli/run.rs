@@ -17,6 +17,7 @@ use super::policy::state_dir;
 use super::render;
 use super::request::{Asked, request};
 use super::signals::StopSignals;
+use super::standing::Standing;
 
 /// Exit status of a run that its deadline ended, as timeout(1) has it.
 const TIMED_OUT: u8 = 124;
@@ -41,11 +42,20 @@ pub(crate) fn run(args: &RunArgs) -> u8 {
 }
 
 fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8, Error> {
-    let Asked { request, withheld } = request(args, run_id)?;
+    let Asked {
+        request,
+        withheld,
+        standing,
+    } = request(args, run_id)?;
     let runner = Runner::with(Selection::of_this_system(state_dir()?, std::env::var_os("PATH")));
+    let runner = if args.dry_run {
+        runner
+    } else {
+        recorded(runner, &standing)
+    };
     let spec = runner.resolve(request)?;
     if args.dry_run {
-        show(&DryRun::new(&spec, &withheld), documents);
+        show(&DryRun::new(&spec, &withheld, &standing), documents);
         return Ok(0);
     }
     let (report, told) = execute(&runner, spec, args.json, documents)?;
@@ -55,6 +65,11 @@ fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8
         render::notes(&report);
     }
     Ok(status(&report, told))
+}
+
+/// The runner that records what is deployed to be recorded.
+pub(crate) fn recorded(runner: Runner, standing: &Standing) -> Runner {
+    runner.with_audit(standing.recording, standing.settings.sources())
 }
 
 fn execute(

@@ -27,6 +27,13 @@ pub(crate) fn shown(text: impl AsRef<OsStr>) -> String {
     visible(&text.as_ref().to_string_lossy())
 }
 
+/// What the base64 twin of a text is, when its bytes are no UTF-8 and the text shows them lossily.
+pub(crate) fn twin(bytes: &[u8]) -> Option<String> {
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    std::str::from_utf8(bytes).is_err().then(|| STANDARD.encode(bytes))
+}
+
 /// Several of them, between commas.
 pub(crate) fn listed<T: AsRef<OsStr>>(items: impl IntoIterator<Item = T>) -> String {
     items.into_iter().map(shown).collect::<Vec<_>>().join(", ")

@@ -80,7 +80,9 @@ impl NotApproved {
     #[must_use]
     pub fn hint(&self) -> String {
         match self {
-            Self::Required { .. } => "ask for one run with `ringfence retry`",
+            Self::Required { .. } => {
+                "ask for one run with `ringfence retry`; a person can switch a session with `ringfence session mode`"
+            }
             Self::Rejected { .. } => "do not ask again for the same; go on without it, or stop",
             Self::Expired { .. } => "go on without it, or ask again when somebody is there",
             Self::Cancelled { .. } => "ask again if it is still needed",

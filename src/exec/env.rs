@@ -30,7 +30,7 @@ const STARTUP: [&str; 15] = [
 const STARTUP_PREFIXES: [&str; 3] = ["LD_", "DYLD_", "BASH_FUNC_"];
 
 /// What a captured command is told about its terminal, which it does not have.
-const NO_TERMINAL: [(&str, &str); 4] = [
+pub(crate) const NO_TERMINAL: [(&str, &str); 4] = [
     ("NO_COLOR", "1"),
     ("TERM", "dumb"),
     ("PAGER", "cat"),

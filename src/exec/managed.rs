@@ -152,6 +152,9 @@ fn ringfences_own(request: &ExecRequest, workdir: &Path, scratch: Option<&Path>,
         set("TMPPREFIX", scratch.join("zsh").into_os_string());
     }
     set("RINGFENCE_MODE", request.policy.mode().name().into());
+    if let Some(session) = request.policy.session() {
+        set("RINGFENCE_SESSION", session.into());
+    }
     set("RINGFENCE_RUN_ID", request.run_id.clone().into());
 }
 

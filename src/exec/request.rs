@@ -5,9 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ringfence_backend::{BackendId, SandboxExecutionPolicy, descriptor};
+use ringfence_backend::{BackendId, SandboxExecutionPolicy};
 
 use super::limits::Resource;
+use crate::ids::new_run_id;
 
 /// How many bytes of each captured stream are kept, unless asked otherwise.
 pub const DEFAULT_MAX_OUTPUT: usize = 64_000;
@@ -118,20 +119,6 @@ pub enum Evidence {
     Strict,
     /// By the command's own words alone.
     Off,
-}
-
-/// A name for a run: a UUID of version 7 (RFC 9562), which sorts by time.
-#[must_use]
-pub fn new_run_id() -> String {
-    let since = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
-    let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-    // The kernel gives random bytes from early in its boot on; a name need not be a secret.
-    let random = descriptor::random().unwrap_or_default();
-    uuid::Builder::from_unix_timestamp_millis(millis, &random)
-        .into_uuid()
-        .to_string()
 }
 
 impl ExecRequest {

@@ -74,6 +74,10 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         let reason = e.to_string();
         SpawnError::Refused(Error::input(e.field, "", reason, "leave the NUL byte out"))
     })?;
+    let image = match spec.origin() {
+        Some(origin) => image.pinned_to(origin.program),
+        None => image,
+    };
     let workdir = CString::new(spec.workdir().as_os_str().as_bytes()).map_err(io::Error::from)?;
     let mut ours: [Option<OwnedFd>; 3] = [None, None, None];
     let mut theirs: [Option<OwnedFd>; 3] = [None, None, None];

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use ringfence_backend::{
-    BackendId, ChildLimit, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, SandboxExecutionPolicy, SandboxMode,
-    Temp,
+    BackendId, ChildLimit, CommandSpec, FileId, LaunchPlan, Observe, PinnedPath, PinnedProgram, SandboxExecutionPolicy,
+    SandboxMode, Temp,
 };
 
 use super::limits::Resource;
@@ -25,6 +25,17 @@ use crate::selection::Selection;
 /// The longest time a timer of poll(2) can be set to.
 const LONGEST: Duration = Duration::from_millis(i32::MAX as u64);
 
+/// What a run was approved for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The request that was approved.
+    pub(crate) approval: String,
+    /// The run of which this is the looser retry.
+    pub(crate) retry_of: String,
+    /// The program that was approved.
+    pub(crate) program: PinnedProgram,
+}
+
 /// A run in which nothing is left open: what will be done, and by which backend.
 #[derive(Debug)]
 pub struct ExecSpec {
@@ -36,6 +47,9 @@ pub struct ExecSpec {
     timeout: Option<Duration>,
     grace: Duration,
     backend: Option<BackendId>,
+    evidence: Evidence,
+    origin: Option<Origin>,
+    asked_env: Vec<(OsString, OsString)>,
     candidates: Vec<OsString>,
     streams: [stdio::Stream; 3],
     plan: LaunchPlan,
@@ -106,6 +120,29 @@ impl ExecSpec {
     /// What a backend has to know of the command.
     pub(super) const fn command(&self) -> &CommandSpec {
         &self.command
+    }
+
+    pub(super) const fn asked_backend(&self) -> Option<BackendId> {
+        self.backend
+    }
+
+    pub(super) const fn evidence(&self) -> Evidence {
+        self.evidence
+    }
+
+    /// The environment as it was asked for, before Ringfence and its host set theirs.
+    pub(super) fn asked_env(&self) -> &[(OsString, OsString)] {
+        &self.asked_env
+    }
+
+    /// What the run was approved for, if it was.
+    pub(super) const fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
+    /// Marks the run as an approved one.
+    pub(crate) fn approved(&mut self, origin: Origin) {
+        self.origin = Some(origin);
     }
 
     pub(super) const fn workdir_id(&self) -> FileId {
@@ -255,6 +292,9 @@ pub(super) fn resolve(
         timeout,
         grace,
         backend: request.backend,
+        evidence: request.evidence,
+        origin: None,
+        asked_env: request.env,
         candidates,
         streams,
         plan,

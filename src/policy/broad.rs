@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Breadth, Field, PolicyError, Surroundings};
 
 /// Refuses a writable root that is too broad, unless the user insists on it.
-pub(super) fn refuse(field: Field, root: &Path, surroundings: &Surroundings) -> Result<(), PolicyError> {
+pub(crate) fn refuse(field: Field, root: &Path, surroundings: &Surroundings) -> Result<(), PolicyError> {
     let home = surroundings.home.as_deref();
     let state = surroundings.state_dir.as_deref();
     let found = match field {
@@ -30,6 +30,11 @@ fn breadth(root: &Path, home: Option<&Path>, state: Option<&Path>) -> Option<Bre
     breadth_of_temp(root, home)
         .or_else(|| holds(home).then_some(Breadth::AboveHome))
         .or_else(|| holds(state).then_some(Breadth::HoldsState))
+        .or_else(|| {
+            state
+                .is_some_and(|state| root.starts_with(state))
+                .then_some(Breadth::HoldsState)
+        })
 }
 
 /// The host's temp area belongs to everybody, and people put things into it: a throwaway home

@@ -129,6 +129,14 @@ pub enum PolicyError {
         /// The mode in force.
         mode: SandboxMode,
     },
+    /// A mode that the deployment does not allow.
+    #[error("the mode {mode} is looser than {ceiling}, the loosest that the deployment allows")]
+    AboveCeiling {
+        /// The mode.
+        mode: SandboxMode,
+        /// The loosest mode that is allowed.
+        ceiling: SandboxMode,
+    },
     /// The parts of the policy do not fit together.
     #[error("the parts of the policy contradict one another: {0}")]
     Shape(#[from] PolicyShape),
@@ -192,6 +200,9 @@ impl PolicyError {
                 "network and unix-sockets can be closed; the others are closed wherever the host can".to_owned()
             }
             Self::Door { .. } => "use --mode workspace-write or read-only, in which doors can be closed".to_owned(),
+            Self::AboveCeiling { ceiling, .. } => format!(
+                "run it with --mode {ceiling} or a stricter mode; `ringfence explain` names the file that sets this ceiling"
+            ),
             Self::Shape(_) => {
                 "name the workspace with --workspace and further roots with --write, in the mode workspace-write"
                     .to_owned()

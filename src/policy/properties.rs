@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use ringfence_backend::{PinnedPath, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot};
 
-use super::{ApprovedChange, Deployment, SessionPolicy, Surroundings, open_root, open_writable, resolve};
+use super::{ApprovedChange, Deployment, Difference, SessionPolicy, Surroundings, open_root, open_writable, resolve};
 
 const DIRECTORIES: [&str; 9] = ["a", "a/b", "a/b/c", "ab", "d", "d/e", "h", "h/w", "t"];
 const FILES: [&str; 3] = ["a/b/f", "d/f", "f"];
@@ -75,6 +75,7 @@ fn any_deployment() -> impl Strategy<Value = Deployment> {
             temp,
             closed: BTreeSet::new(),
             require,
+            ceiling: SandboxMode::DangerFullAccess,
         }
     })
 }
@@ -270,5 +271,31 @@ proptest! {
         prop_assert_eq!(opened.path(), expected);
         let root = open_root(&holder.join(&given)).unwrap();
         prop_assert_eq!(root.path(), expected);
+    }
+}
+
+proptest! {
+    /// What a loosening opens was closed, what it keeps is kept, and nothing is looser than what is looser
+    /// than it.
+    #[test]
+    fn looser_is_a_strict_order_and_closes_nothing(
+        first in any_deployment(),
+        second in any_deployment(),
+        around in any_surroundings(),
+    ) {
+        let both = (resolve(&first, None, None, &around), resolve(&second, None, None, &around));
+        let (Ok(standing), Ok(looser)) = both else { return Ok(()) };
+        prop_assert!(Difference::between(&standing, &standing).is_err());
+        if let Ok(found) = Difference::between(&standing, &looser) {
+            prop_assert!(Difference::between(&looser, &standing).is_err());
+            for place in open_places(&standing) {
+                prop_assert!(may_write(&looser, place));
+            }
+            if looser.mode().confines() {
+                for place in open_places(&looser).into_iter().filter(|place| !may_write(&standing, place)) {
+                    prop_assert!(found.opened.iter().any(|root| place.path().starts_with(root)));
+                }
+            }
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! A sentence a rule. Here stands what the tests share.
 
 mod breadth;
+mod difference;
 mod opening;
 mod precedence;
 mod roots;

@@ -10,6 +10,7 @@
 )]
 
 mod attacks;
+mod config;
 mod containment;
 mod doctor;
 mod doors;
@@ -31,6 +32,7 @@ mod passthrough;
 mod privilege;
 mod protected;
 mod runner;
+mod session;
 mod stdin;
 mod streams;
 mod support;

@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::ptr;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::image::ExecImage;
+use crate::image::{ExecImage, PinnedProgram};
 use crate::limit;
 use crate::outside::become_outside;
 use crate::signals::default_signals;
@@ -225,6 +225,35 @@ fn keep_open(extra: Option<BorrowedFd<'_>>) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Executes a file if it is the one that was meant. Returns only when it did not, and errno says why: ESTALE for
+/// another file.
+fn execute_pinned(path: &CStr, pinned: &PinnedProgram, strings: &Strings) {
+    // SAFETY: a C string; a descriptor that is this process's own; a stat record on the stack that the kernel
+    // fills in; null-terminated arrays that the waiting runner keeps alive.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC);
+        if fd < 0 {
+            return;
+        }
+        let mut about: libc::stat = std::mem::zeroed();
+        if libc::fstat(fd, &raw mut about) != 0 {
+            return;
+        }
+        let mtime_ns = i128::from(about.st_mtime) * 1_000_000_000 + i128::from(about.st_mtime_nsec);
+        let found = (about.st_dev, about.st_ino, about.st_size.cast_unsigned(), mtime_ns);
+        if found != (pinned.device, pinned.inode, pinned.size, pinned.mtime_ns) {
+            *libc::__errno_location() = libc::ESTALE;
+            return;
+        }
+        let (argv, env) = (strings.argv.as_ptr().cast(), strings.env.as_ptr().cast());
+        libc::execveat(fd, c"".as_ptr(), argv, env, libc::AT_EMPTY_PATH);
+        // execveat(2): the interpreter of a script would find the descriptor closed.
+        if nix::errno::Errno::last_raw() == libc::ENOENT {
+            libc::execve(path.as_ptr(), strings.argv.as_ptr(), strings.env.as_ptr());
+        }
+    }
+}
+
 /// Executes the first candidate that can be, and says why when none can.
 fn execute(child: &Child<'_>, image: &ExecImage) -> Failure {
     let mut seen = libc::ENOENT;
@@ -235,7 +264,11 @@ fn execute(child: &Child<'_>, image: &ExecImage) -> Failure {
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
         for path in &image.candidates {
-            libc::execve(path.as_ptr(), child.strings.argv.as_ptr(), child.strings.env.as_ptr());
+            if let Some(pinned) = &image.pinned {
+                execute_pinned(path, pinned, &child.strings);
+            } else {
+                libc::execve(path.as_ptr(), child.strings.argv.as_ptr(), child.strings.env.as_ptr());
+            }
             match nix::errno::Errno::last_raw() {
                 libc::ENOENT | libc::ENOTDIR => {}
                 // execvp(3): a refusal is remembered while the search goes on.

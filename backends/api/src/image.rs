@@ -8,9 +8,24 @@ use serde::{Deserialize, Serialize};
 /// A program with its arguments and environment, ready for execve(2).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExecImage {
+    /// The file that has to be executed, as it was when it was approved; without one, whatever is there.
+    pub(crate) pinned: Option<PinnedProgram>,
     pub(crate) candidates: Vec<CString>,
     pub(crate) argv: Vec<CString>,
     pub(crate) env: Vec<CString>,
+}
+
+/// A program file and its state, as fstat(2) tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PinnedProgram {
+    /// `st_dev`.
+    pub device: u64,
+    /// `st_ino`.
+    pub inode: u64,
+    /// `st_size`, in bytes.
+    pub size: u64,
+    /// `st_mtim`, in nanoseconds since the epoch.
+    pub mtime_ns: i128,
 }
 
 /// A string that no system call can carry.
@@ -58,6 +73,19 @@ impl ExecImage {
             argv: argv.collect::<Result<_, _>>()?,
             env: env.collect::<Result<_, _>>()?,
             candidates: candidates.collect::<Result<_, _>>()?,
+            pinned: None,
         })
+    }
+
+    /// The same, and nothing is executed but this very file.
+    ///
+    /// A program in the machine's own format is executed from the descriptor that was looked at. A script
+    /// has to be executed by its name, which is looked at directly before.
+    #[must_use]
+    pub fn pinned_to(self, program: PinnedProgram) -> Self {
+        Self {
+            pinned: Some(program),
+            ..self
+        }
     }
 }

@@ -77,7 +77,7 @@ pub use coverage::{Containment, Coverage, Door, Effect, Enforcement};
 #[cfg(target_os = "macos")]
 pub use darwin::{LaunchError, Launched, Listener, launch};
 pub use host_temp::{HOST_TEMP, user_temp};
-pub use image::{ExecImage, ImageError};
+pub use image::{ExecImage, ImageError, PinnedProgram};
 #[cfg(target_os = "linux")]
 pub use launch::{attempt, launch};
 #[cfg(target_os = "linux")]

@@ -26,6 +26,7 @@ fn report(denied: Denied) -> RunReport {
         stdout: None,
         stderr: None,
         merged: false,
+        recorded: crate::facts::Recorded::NotAsked,
         sandbox: SandboxFacts {
             mode: SandboxMode::WorkspaceWrite,
             denied,

@@ -18,8 +18,22 @@ const MOST: usize = 256;
 
 /// What is written as structured data, where a record has it.
 const CHOSEN: [&str; 16] = [
-    "op", "path", "program", "errno", "count", "mode", "backend", "enforcement", "exitCode", "signal", "denied",
-    "request", "outcome", "code", "source", "retryOf",
+    "op",
+    "path",
+    "program",
+    "errno",
+    "count",
+    "mode",
+    "backend",
+    "enforcement",
+    "exitCode",
+    "signal",
+    "denied",
+    "request",
+    "outcome",
+    "code",
+    "source",
+    "retryOf",
 ];
 
 /// Appends one message, without what frames it.

@@ -10,7 +10,10 @@ const MOST: usize = 1024;
 pub(super) fn sentence(event: &Event) -> String {
     let said = match event {
         Event::RunStart {
-            argv, mode, enforcement, ..
+            argv,
+            mode,
+            enforcement,
+            ..
         } => {
             let enforced = match enforcement.as_deref() {
                 None => "not confined".to_owned(),
@@ -27,13 +30,23 @@ pub(super) fn sentence(event: &Event) -> String {
             ..
         } => {
             let by = program.as_ref().map(|name| format!(" by {name}")).unwrap_or_default();
-            let times = if *count == 1 { String::new() } else { format!(", {count} times") };
+            let times = if *count == 1 {
+                String::new()
+            } else {
+                format!(", {count} times")
+            };
             format!("denied: {} {path}{by} ({errno}){times}", operation(*op))
         }
         Event::RunEnd { .. } => ended(event),
         Event::SandboxUnavailable { tried } => {
-            let why: Vec<_> = tried.iter().map(|it| format!("{}: {}", it.backend.name(), it.reason)).collect();
-            format!("no backend could confine the run, which did not start: {}", why.join("; "))
+            let why: Vec<_> = tried
+                .iter()
+                .map(|it| format!("{}: {}", it.backend.name(), it.reason))
+                .collect();
+            format!(
+                "no backend could confine the run, which did not start: {}",
+                why.join("; ")
+            )
         }
         Event::RunnerFailed { code, message } => {
             format!("the run did not start [{}]: {message}", error_code(*code))
@@ -47,7 +60,10 @@ pub(super) fn sentence(event: &Event) -> String {
             format!("mode of the session changed{from} to {}", to.name())
         }
         Event::ApprovalAsked { difference, argv, .. } => {
-            format!("approval asked for one looser run ({difference}): {}", command_line(argv))
+            format!(
+                "approval asked for one looser run ({difference}): {}",
+                command_line(argv)
+            )
         }
         Event::ApprovalDecided {
             request, outcome, by, ..
@@ -93,7 +109,11 @@ fn ended(event: &Event) -> String {
 }
 
 fn decider(by: &Decider) -> String {
-    let reason = by.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let reason = by
+        .reason
+        .as_ref()
+        .map(|reason| format!(": {reason}"))
+        .unwrap_or_default();
     format!(" by {} ({}){reason}", by.principal, by.kind)
 }
 

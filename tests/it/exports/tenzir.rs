@@ -10,7 +10,7 @@ use super::{Trail, leaves, objects};
 /// What Tenzir is asked to do. The schema's times are numbers of milliseconds on paper. What has a name in
 /// the schema for its number is thrown away, and named by Tenzir.
 const PIPELINE: &str = r#"
-read_ndjson
+from_stdin { read_ndjson }
 time = from_epoch(time * 1ms)
 if this.has("start_time") {
   start_time = from_epoch(start_time * 1ms)

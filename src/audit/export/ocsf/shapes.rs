@@ -92,7 +92,10 @@ pub(super) fn blocked() -> [(&'static str, Value); 4] {
 }
 
 fn map<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
-    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    fields
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 fn denial(event: &Event, read: &mut Read<'_>) -> Shape {
@@ -173,7 +176,10 @@ fn process(read: &Read<'_>) -> Map<String, Value> {
 /// The words of a command, which stay in the payload as they are.
 fn words(argv: &[String]) -> Map<String, Value> {
     let program = argv.first().map_or("", String::as_str);
-    let mut fields = map([("cmd_line", json!(command_line(argv))), ("name", json!(name_of(program)))]);
+    let mut fields = map([
+        ("cmd_line", json!(command_line(argv))),
+        ("name", json!(name_of(program))),
+    ]);
     if program.starts_with('/') {
         let file = json!({"path": program, "name": name_of(program), "type_id": 1, "type": "Regular File"});
         fields.insert("file".to_owned(), file);

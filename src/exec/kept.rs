@@ -1,0 +1,96 @@
+//! From a run to what is kept of it.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use super::request::{Capture, Evidence, Input};
+use super::spec::ExecSpec;
+use crate::facts::{Denied, RunReport};
+use crate::runs::{Executable, KeptDenial, KeptEnv, KeptInput, KeptOutcome, KeptPolicy, KeptRun, Place, sha256};
+
+/// What a run is known by before it starts, so that it cannot change what is kept.
+pub(super) fn before(spec: &ExecSpec) -> io::Result<KeptRun> {
+    let policy = spec.policy();
+    let pinned = |path| Place::of(path);
+    Ok(KeptRun {
+        v: 1,
+        run: spec.run_id().to_owned(),
+        argv: spec.argv().iter().map(Into::into).collect(),
+        whole: spec.long_command().is_none(),
+        workdir: Place::at(spec.workdir(), spec.workdir_id()),
+        policy: KeptPolicy {
+            mode: policy.mode(),
+            root: pinned(policy.workspace_root().pinned()),
+            writable: policy.writable().iter().map(pinned).collect(),
+            protected: policy.protected().iter().map(|it| it.path.as_os_str().into()).collect(),
+            temp: policy.temp(),
+            closed: policy.closed().clone(),
+            require: policy.require(),
+            session: policy.session().map(str::to_owned),
+        },
+        env: KeptEnv::of(spec.asked_env())?,
+        executable: Executable::first_of(spec.candidates(), spec.workdir()),
+        input: input(spec),
+        timeout_ms: spec.timeout().map(milliseconds),
+        grace_ms: milliseconds(spec.grace()),
+        backend: spec.asked_backend(),
+        evidence: match spec.evidence() {
+            Evidence::Auto => "auto",
+            Evidence::Strict => "strict",
+            Evidence::Off => "off",
+        }
+        .to_owned(),
+        limits: spec
+            .limits()
+            .iter()
+            .map(|(name, value)| (name.name().to_owned(), *value))
+            .collect(),
+        outcome: KeptOutcome::default(),
+    })
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// What the command reads. A file that is gone meanwhile is kept as what it can no longer be.
+pub(super) fn input(spec: &ExecSpec) -> KeptInput {
+    match (spec.input(), spec.capture()) {
+        (Input::Default, Capture::Captured { .. }) => KeptInput::Nothing,
+        (Input::Default, Capture::Passthrough) | (Input::Callers, _) => KeptInput::Callers,
+        (Input::Bytes(bytes), _) => KeptInput::Bytes { sha256: sha256(bytes) },
+        (Input::File(path), _) => file(path),
+    }
+}
+
+fn file(path: &Path) -> KeptInput {
+    Executable::at(path).map_or(KeptInput::Callers, |state| KeptInput::File { state })
+}
+
+/// How it ended.
+pub(super) fn after(report: &RunReport) -> KeptOutcome {
+    let seen = match &report.sandbox.denied {
+        Denied::Observed(seen) => Some(seen),
+        _ => None,
+    };
+    KeptOutcome {
+        exit_code: report.exit.code(),
+        signal: report.exit.signal(),
+        duration_ms: report.duration_ms,
+        evidence: report.sandbox.denied.evidence().map(str::to_owned),
+        omitted: seen.map_or(0, |seen| seen.omitted),
+        denials: seen
+            .into_iter()
+            .flat_map(|seen| &seen.denials)
+            .map(|denial| KeptDenial {
+                op: denial.op,
+                path: denial.path.as_os_str().into(),
+                program: denial.program.clone(),
+                pid: denial.pid,
+                errno: format!("{:?}", denial.errno),
+                count: denial.count,
+            })
+            .collect(),
+    }
+}

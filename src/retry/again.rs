@@ -1,0 +1,200 @@
+//! From what is kept of a run to the same run once more: everything is found as it was, or it is not done.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ringfence_backend::{PinnedPath, SandboxExecutionPolicy, Temp};
+
+use crate::error::Error;
+use crate::exec::env::NO_TERMINAL;
+use crate::exec::limits::Resource;
+use crate::exec::{Capture, Evidence, ExecRequest, Input, new_run_id};
+use crate::policy::{
+    ApprovedChange, Deployment, Field, SessionPolicy, Surroundings, host_temp, open_protected, open_root,
+    open_writable, refuse_broad, resolve,
+};
+use crate::runs::{Executable, KeptInput, KeptPolicy, KeptRun, Place};
+
+use super::{Change, Circumstances};
+
+/// The policy as it was, and the looser one.
+#[derive(Debug)]
+pub(super) struct Policies {
+    pub(super) standing: SandboxExecutionPolicy,
+    pub(super) looser: SandboxExecutionPolicy,
+}
+
+/// Resolves both policies.
+///
+/// # Errors
+/// [`Error::NotStrictlyLooser`] when something is no longer as it was; [`Error::Policy`] for a policy that cannot be.
+pub(super) fn policies(kept: &KeptPolicy, change: &Change, around: &Circumstances) -> Result<Policies, Error> {
+    let root = open_root(kept.root.path())?;
+    same(&kept.root, root.pinned(), "the workspace")?;
+    let area = match kept.temp {
+        Temp::Host => host_temp(around.tmpdir.as_deref(), root.path())?,
+        Temp::Private | Temp::None => Vec::new(),
+    };
+    let mut writable = Vec::new();
+    for place in &kept.writable {
+        let pinned = open_writable(root.path(), place.path())?;
+        same(place, &pinned, "a writable root")?;
+        if pinned != *root.pinned() && !area.contains(&pinned) {
+            writable.push(pinned);
+        }
+    }
+    let protected = kept
+        .protected
+        .iter()
+        .map(|path| open_protected(root.path(), path.0.as_ref()))
+        .collect::<Result<_, _>>()?;
+    let deployment = Deployment {
+        mode: kept.mode,
+        root: Some(root.clone()),
+        writable,
+        protected,
+        temp: chosen(kept),
+        closed: kept.closed.clone(),
+        require: kept.require,
+        ceiling: around.ceiling,
+    };
+    let session = kept.session.as_ref().map(|id| SessionPolicy {
+        id: id.clone(),
+        mode: Some(kept.mode),
+        root: root.clone(),
+    });
+    let mut surroundings = Surroundings {
+        host_temp: area,
+        home: around.home.clone(),
+        state_dir: around.state_dir.clone(),
+        // What was insisted on then holds for the same roots now; a new one is looked at below.
+        allow_broad_root: true,
+        ..Surroundings::of(root.clone())
+    };
+    let standing = resolve(&deployment, session.as_ref(), None, &surroundings)?;
+    let mut then: Vec<_> = kept.writable.iter().map(Place::path).collect();
+    let mut now: Vec<_> = standing.writable().iter().map(PinnedPath::path).collect();
+    then.sort();
+    now.sort();
+    if then != now {
+        return Err(changed("the temp area", "is not the one that it was"));
+    }
+    let approved = match change {
+        Change::Mode(mode) => ApprovedChange::Mode(*mode),
+        Change::Write(path) => ApprovedChange::Write(open_writable(root.path(), path)?),
+    };
+    if let Change::Mode(_) = change {
+        surroundings.host_temp = host_temp(around.tmpdir.as_deref(), root.path())?;
+    }
+    let looser = resolve(&deployment, session.as_ref(), Some(&approved), &surroundings)?;
+    surroundings.allow_broad_root = false;
+    for opened in looser
+        .writable()
+        .iter()
+        .filter(|it| !surroundings.host_temp.contains(it))
+    {
+        if !standing.writable().contains(opened) {
+            refuse_broad(Field::ApprovedRoot, opened.path(), &surroundings)?;
+        }
+    }
+    Ok(Policies { standing, looser })
+}
+
+/// The temp area, where it was chosen and does not just belong to the mode.
+fn chosen(kept: &KeptPolicy) -> Option<Temp> {
+    use ringfence_backend::SandboxMode::{DangerFullAccess, ReadOnly, WorkspaceWrite};
+    let usual = match kept.mode {
+        ReadOnly => Temp::Private,
+        WorkspaceWrite | DangerFullAccess => Temp::Host,
+    };
+    (kept.temp != usual).then_some(kept.temp)
+}
+
+/// The request for the same command under another policy.
+///
+/// # Errors
+/// [`Error::NotStrictlyLooser`] when the environment or the input is no longer as it was.
+pub(super) fn request(
+    kept: &KeptRun,
+    policy: SandboxExecutionPolicy,
+    around: &Circumstances,
+) -> Result<ExecRequest, Error> {
+    let usual: Vec<(OsString, OsString)> = NO_TERMINAL.map(|(name, value)| (name.into(), value.into())).into();
+    let sources = [
+        around.given_env.as_slice(),
+        around.callers_env.as_slice(),
+        usual.as_slice(),
+    ];
+    let env = kept.env.restore(&sources).map_err(|names| {
+        let names: Vec<_> = names.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+        Error::NotStrictlyLooser {
+            reason: format!("the environment is not as it was: {} differs", names.join(", ")),
+            hint: "give each value as it was with --env NAME=VALUE, or start a new run".to_owned(),
+        }
+    })?;
+    let mut limits = BTreeMap::new();
+    for (name, value) in &kept.limits {
+        let resource = Resource::ALL.into_iter().find(|it| it.name() == name);
+        let resource = resource.ok_or_else(|| changed("the limits", "name a resource that is not known here"))?;
+        limits.insert(resource, *value);
+    }
+    Ok(ExecRequest {
+        run_id: new_run_id(),
+        argv: kept.argv.iter().map(|word| word.0.clone()).collect(),
+        policy,
+        workdir: Some(kept.workdir.path().to_owned()),
+        env,
+        capture: around.capture,
+        input: input(&kept.input, around)?,
+        timeout: kept.timeout_ms.map(Duration::from_millis),
+        grace: Some(Duration::from_millis(kept.grace_ms)),
+        backend: kept.backend,
+        evidence: match kept.evidence.as_str() {
+            "strict" => Evidence::Strict,
+            "off" => Evidence::Off,
+            _ => Evidence::Auto,
+        },
+        limits,
+    })
+}
+
+fn input(kept: &KeptInput, around: &Circumstances) -> Result<Input, Error> {
+    match kept {
+        KeptInput::Nothing => Ok(match around.capture {
+            Capture::Captured { .. } => Input::Default,
+            Capture::Passthrough => Input::Bytes(Vec::new()),
+        }),
+        KeptInput::Callers => Ok(match around.capture {
+            Capture::Captured { .. } => Input::Callers,
+            Capture::Passthrough => Input::Default,
+        }),
+        KeptInput::File { state } => {
+            let path: PathBuf = state.file.path().to_owned();
+            match Executable::at(&path) {
+                Ok(now) if now == *state => Ok(Input::File(path)),
+                _ => Err(changed("the file on standard input", "is not as it was")),
+            }
+        }
+        KeptInput::Bytes { sha256 } => match &around.input {
+            Some(bytes) if crate::runs::sha256(bytes) == *sha256 => Ok(Input::Bytes(bytes.clone())),
+            _ => Err(changed("what the command reads", "is not what it was")),
+        },
+    }
+}
+
+/// Refuses what stands under the same name and is something else.
+pub(super) fn same(then: &Place, now: &PinnedPath, what: &str) -> Result<(), Error> {
+    if then.is(now) {
+        return Ok(());
+    }
+    Err(changed(what, &format!("{} is not what it was", now.path().display())))
+}
+
+pub(super) fn changed(what: &str, how: &str) -> Error {
+    Error::NotStrictlyLooser {
+        reason: format!("{what} {how}"),
+        hint: "start a new run with what is there now".to_owned(),
+    }
+}
