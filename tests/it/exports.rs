@@ -5,6 +5,7 @@
 
 mod corpus;
 mod journal;
+mod program;
 mod syslog;
 mod tables;
 mod tenzir;
@@ -38,11 +39,11 @@ impl Trail {
 
     /// The trail in another form, as the program gives it out.
     fn exported(&self, format: &str) -> Vec<u8> {
-        let reading = ringfence::audit::Trail::read(&self.world.state()).unwrap();
-        let mut out = Vec::new();
-        let done = reading.export(format.parse().unwrap(), &ringfence::audit::query::Filter::default(), &mut out);
-        assert_eq!(done.unwrap().records, self.lines.len() as u64);
-        out
+        let mut command = self.world.command(self.world.program());
+        command.args(["audit", "export", "--format", format]);
+        let outcome = self.world.outcome(command);
+        assert_eq!((outcome.status(), outcome.stderr()), (0, String::new()));
+        outcome.output.stdout
     }
 
     /// A fresh path in the world.
