@@ -17,7 +17,7 @@ use ringfence::config::Recording;
 use ringfence::{BackendId, Evidence, Require, SandboxMode, Temp};
 
 pub(crate) use audit::{
-    AuditArgs, AuditCommand, CheckpointArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs, VerifyArgs,
+    AuditArgs, AuditCommand, CheckpointArgs, ExportArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs, VerifyArgs,
 };
 pub(crate) use retry::RetryArgs;
 pub(crate) use session::SessionCommand;

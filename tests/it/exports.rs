@@ -5,6 +5,7 @@
 
 mod corpus;
 mod journal;
+mod program;
 mod syslog;
 mod tables;
 mod tenzir;
@@ -44,7 +45,7 @@ impl Trail {
         let mut command = self.world.command(self.world.program());
         command.args(["audit", "export", "--format", format]);
         let outcome = self.world.outcome(command);
-        assert_eq!(outcome.status(), 0, "{}", outcome.stderr());
+        assert_eq!((outcome.status(), outcome.stderr()), (0, String::new()));
         outcome.output.stdout
     }
 
