@@ -1,5 +1,6 @@
 //! The program's subcommands. `args` reads the command line, only `render` prints.
 
+mod approvals;
 mod args;
 mod command_file;
 mod doctor;
@@ -57,6 +58,15 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
         Ok(Cli {
             command: Command::Session(command),
         }) => session::session(&command),
+        Ok(Cli {
+            command: Command::Approvals(command),
+        }) => approvals::approvals(&command),
+        Ok(Cli {
+            command: Command::Approve(args),
+        }) => approvals::answer(&args, true),
+        Ok(Cli {
+            command: Command::Deny(args),
+        }) => approvals::answer(&args, false),
         Err(answer) if answer.use_stderr() => {
             render::usage(&answer);
             refused
