@@ -260,7 +260,7 @@ impl Cli {
             Command::Run(args) => args.one_command("run")?,
             // Of a policy something can be said without a command.
             Command::Explain(args) if args.has_command() => args.one_command("explain")?,
-            Command::Explain(_) | Command::Doctor(_) | Command::Session(_) | Command::Audit(_) => {}
+            _ => {}
         }
         Ok(cli)
     }

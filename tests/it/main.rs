@@ -10,6 +10,7 @@
 )]
 
 mod attacks;
+mod audit;
 mod config;
 mod containment;
 mod doctor;
