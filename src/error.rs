@@ -229,10 +229,7 @@ impl Error {
             Self::Environment(error) => error.hint().to_owned(),
             Self::NotStrictlyLooser { hint, .. } => hint.clone(),
             Self::Approval(refusal) => refusal.hint(),
-            Self::Audit { .. } => {
-                "make the state directory writable for you and for no run, or name another with RINGFENCE_STATE_DIR"
-                    .to_owned()
-            }
+            Self::Audit { source } => source.hint().to_owned(),
             Self::Host { .. } | Self::Lost { .. } | Self::Aborted => return None,
         };
         Some(text)
