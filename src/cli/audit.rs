@@ -1,5 +1,6 @@
 //! `ringfence audit`: the trail, read, verified and pruned.
 
+mod export;
 mod list;
 mod proof;
 mod since;
@@ -49,6 +50,7 @@ pub(crate) fn audit(args: &AuditArgs) -> u8 {
         AuditCommand::Summary(args) => summary::summary(args),
         AuditCommand::Verify(args) => proof::verify(args),
         AuditCommand::Checkpoint(args) => proof::checkpoint(args),
+        AuditCommand::Export(args) => export::export(args),
         AuditCommand::Key(args) => proof::key(args),
         AuditCommand::Prune(args) => prune(args),
     };

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringfence_backend::SandboxMode;
+use serde::{Deserialize, Serialize};
 
 use super::layer::Standing;
+use crate::paths::settled;
 use crate::tables::Place;
 
 /// Whether anybody is asked.
@@ -43,7 +45,8 @@ impl Answerer {
 }
 
 /// How much looser an approved run may be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Looseness {
     /// By writable roots, in its own mode.
     ExtraRoots,
@@ -77,10 +80,15 @@ pub struct Reject {
 }
 
 impl Reject {
-    /// Whether a request for a writable root is rejected.
+    /// Whether a request for a writable root is rejected: the canonical path of one. Links on the way to what the
+    /// rule names are followed, as they were on the way to the root.
     #[must_use]
     pub fn rejects_write(&self, root: &Path) -> bool {
-        matches!(&self.what, Rejected::Write(path) if root.starts_with(path) || path.starts_with(root))
+        let Rejected::Write(named) = &self.what else {
+            return false;
+        };
+        let meets = |path: &Path| root.starts_with(path) || path.starts_with(root);
+        meets(named) || meets(&settled(named))
     }
 
     /// Whether a request for a mode is rejected.

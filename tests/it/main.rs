@@ -10,6 +10,7 @@
 )]
 
 mod attacks;
+mod config;
 mod audit;
 mod containment;
 mod doctor;
@@ -18,6 +19,7 @@ mod environment;
 mod escapes;
 mod evidence;
 mod explain;
+mod exports;
 mod hosts;
 mod input;
 mod kernel_log;
@@ -31,6 +33,7 @@ mod passthrough;
 mod privilege;
 mod protected;
 mod runner;
+mod session;
 mod stdin;
 mod streams;
 mod support;

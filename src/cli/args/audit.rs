@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use ringfence::audit::Event;
+use ringfence::audit::export::Format;
 use ringfence::facts::Operation;
 
 use super::{one_of, path};
@@ -25,6 +26,14 @@ that somebody who may write the state directory wrote the whole trail anew.
 Example:
   ringfence audit checkpoint > /mnt/elsewhere/checkpoint
   ringfence audit verify --against /mnt/elsewhere/checkpoint";
+
+const EXPORT_EXAMPLES: &str = "\
+Exit status:
+  0 when every record was given out, 1 when there are some of a newer version, which are left out
+
+Examples:
+  ringfence audit export --format ocsf --since 1d --output events.ndjson
+  ringfence audit export --format journal | systemd-journal-remote --output=ringfence.journal -";
 
 /// What `ringfence audit` takes.
 #[derive(Args, Debug)]
@@ -50,6 +59,9 @@ pub(crate) enum AuditCommand {
     Verify(VerifyArgs),
     /// Print how many records there are and the root of their tree, to be kept elsewhere
     Checkpoint(CheckpointArgs),
+    /// Give out the records in the form of another engine
+    #[command(after_help = EXPORT_EXAMPLES)]
+    Export(ExportArgs),
     /// Make a key that signs checkpoints, and print the key that verifies them
     Key(KeyArgs),
     /// Remove what is old, in whole files, and record that
@@ -86,6 +98,20 @@ pub(crate) struct ListArgs {
     /// Print the records as JSON, one a line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What is given out, and where to.
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// The form of the records
+    #[arg(long, value_parser = one_of(&FORMATS))]
+    pub(crate) format: Format,
+    /// Not older than DUR, or not before TIME
+    #[arg(long, value_name = "DUR|TIME")]
+    pub(crate) since: Option<OsString>,
+    /// Write to FILE, readable by nobody else, in place of standard output
+    #[arg(short, long, value_name = "FILE", value_parser = path())]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// What is shown.
@@ -165,6 +191,16 @@ pub(crate) struct PruneArgs {
     #[arg(long, value_name = "BYTES")]
     pub(crate) keep_bytes: Option<OsString>,
 }
+
+const FORMATS: [(&str, Format); 7] = [
+    ("jsonl", Format::Jsonl),
+    ("ocsf", Format::Ocsf),
+    ("ecs", Format::Ecs),
+    ("csv", Format::Csv),
+    ("journal", Format::Journal),
+    ("syslog", Format::Syslog),
+    ("syslog-octets", Format::SyslogOctets),
+];
 
 const DECIDERS: [&str; 7] = ["policy", "rule", "tty", "queue", "hook", "mcp", "clock"];
 

@@ -1,0 +1,85 @@
+//! `ringfence audit export`: where it goes, and what is said of what was left out.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
+
+use super::{Trail, segments};
+use crate::support::{Outcome, names};
+
+impl Trail {
+    fn export(&self, words: &[&str]) -> Outcome {
+        let mut command = self.world.command(self.world.program());
+        command.args(["audit", "export"]).args(words);
+        self.world.outcome(command)
+    }
+
+    fn append_line(&self, line: &str) {
+        let audit = self.world.state().join("audit");
+        let newest = names(&audit).into_iter().rfind(|name| name.ends_with(".jsonl")).unwrap();
+        let mut file = fs::File::options().append(true).open(audit.join(newest)).unwrap();
+        writeln!(file, "{line}").unwrap();
+    }
+}
+
+#[test]
+fn a_file_has_what_standard_output_would_have_and_is_readable_by_its_owner_alone() {
+    let trail = Trail::new();
+    let file = trail.place("export");
+    let outcome = trail.export(&["--format", "jsonl", "--output", file.to_str().unwrap()]);
+    assert_eq!((outcome.status(), outcome.stdout(), outcome.stderr()), (0, String::new(), String::new()));
+    assert_eq!(fs::read(&file).unwrap(), segments(&trail.world.state()));
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn an_export_never_goes_to_where_the_trail_is() {
+    let trail = Trail::new();
+    let audit = trail.world.state().join("audit");
+    let before = (names(&audit), segments(&trail.world.state()));
+    for name in [before.0.iter().find(|name| name.ends_with(".jsonl")).unwrap(), "new.jsonl"] {
+        let way_around = audit.join("../audit").join(name);
+        let outcome = trail.export(&["--format", "csv", "--output", way_around.to_str().unwrap()]);
+        assert_eq!(outcome.status(), 2, "{}", outcome.stderr());
+        assert!(outcome.stderr().contains("name a file elsewhere"), "{}", outcome.stderr());
+    }
+    assert_eq!((names(&audit), segments(&trail.world.state())), before);
+}
+
+#[test]
+fn what_was_left_out_is_said_and_a_newer_record_is_told_by_the_exit_status() {
+    let trail = Trail::new();
+    trail.append_line("{\"v\":1,\"se");
+    let torn = trail.export(&["--format", "ocsf"]);
+    assert_eq!(torn.status(), 0, "{}", torn.stderr());
+    assert!(torn.stderr().contains("left out: 1; `ringfence audit verify`"), "{}", torn.stderr());
+    let number = trail.lines.len() + 1;
+    trail.append_line(&format!(
+        "{{\"v\":1,\"seq\":{number},\"type\":\"of.tomorrow\",\"prev\":\"{}\"}}",
+        "0".repeat(64)
+    ));
+    let newer = trail.export(&["--format", "ocsf"]);
+    assert_eq!(newer.status(), 1, "{}", newer.stderr());
+    assert!(newer.stderr().contains(&format!("number {number}")), "{}", newer.stderr());
+    assert_eq!(newer.stdout(), torn.stdout());
+}
+
+#[test]
+fn only_what_is_young_enough_is_given_out() {
+    let trail = Trail::new();
+    let all = trail.export(&["--format", "jsonl", "--since", "1h"]);
+    assert_eq!(all.stdout().into_bytes(), segments(&trail.world.state()));
+    let none = trail.export(&["--format", "jsonl", "--since", "2199-01-01"]);
+    assert_eq!((none.status(), none.stdout()), (0, String::new()));
+}
+
+#[test]
+fn a_format_that_is_none_and_a_missing_trail_are_told() {
+    let trail = Trail::new();
+    let outcome = trail.export(&["--format", "xml"]);
+    assert_eq!(outcome.status(), 2);
+    assert!(outcome.stderr().contains("syslog-octets"), "{}", outcome.stderr());
+    fs::remove_dir_all(trail.world.state().join("audit")).unwrap();
+    assert_eq!(trail.export(&["--format", "ocsf"]).status(), 1);
+    assert!(!trail.world.state().join("audit").exists(), "nothing is made");
+}
