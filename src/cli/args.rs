@@ -15,7 +15,8 @@ use ringfence::config::Recording;
 use ringfence::{BackendId, Evidence, Require, SandboxMode, Temp};
 
 pub(crate) use audit::{
-    AuditArgs, AuditCommand, CheckpointArgs, ExportArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs, VerifyArgs,
+    AuditArgs, AuditCommand, CheckpointArgs, ExportArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs,
+    VerifyArgs,
 };
 
 const EXAMPLES: &str = "\

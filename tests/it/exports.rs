@@ -34,7 +34,10 @@ impl Trail {
 
     /// The records, as JSON.
     fn records(&self) -> Vec<Value> {
-        self.lines.iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
+        self.lines
+            .iter()
+            .map(|line| serde_json::from_slice(line).unwrap())
+            .collect()
     }
 
     /// The trail in another form, as the program gives it out.
@@ -56,8 +59,12 @@ impl Trail {
 fn segments(state: &Path) -> Vec<u8> {
     let audit = state.join("audit");
     let names = crate::support::names(&audit);
-    let segments = names.iter().filter(|name| Path::new(name).extension().is_some_and(|it| it == "jsonl"));
-    segments.flat_map(|name| std::fs::read(audit.join(name)).unwrap()).collect()
+    let segments = names
+        .iter()
+        .filter(|name| Path::new(name).extension().is_some_and(|it| it == "jsonl"));
+    segments
+        .flat_map(|name| std::fs::read(audit.join(name)).unwrap())
+        .collect()
 }
 
 fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
@@ -70,7 +77,10 @@ fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {
 
 /// One JSON object a line.
 fn objects(bytes: &[u8]) -> Vec<Value> {
-    lines(bytes).iter().map(|line| serde_json::from_slice(line).unwrap()).collect()
+    lines(bytes)
+        .iter()
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
 }
 
 /// The leaves of a document, each with the path that leads to it. What is null is not there.
@@ -78,7 +88,9 @@ fn leaves(value: &Value) -> Map<String, Value> {
     fn walk(at: &str, value: &Value, all: &mut Map<String, Value>) {
         match value {
             Value::Null => {}
-            Value::Object(fields) => fields.iter().for_each(|(name, value)| walk(&format!("{at}/{name}"), value, all)),
+            Value::Object(fields) => fields
+                .iter()
+                .for_each(|(name, value)| walk(&format!("{at}/{name}"), value, all)),
             Value::Array(items) => {
                 let numbered = items.iter().enumerate();
                 numbered.for_each(|(number, value)| walk(&format!("{at}/{number}"), value, all));

@@ -101,7 +101,10 @@ fn whoever_decided_stands_in_the_place_of_who_wrote_the_record() {
     });
     let event: Value = serde_json::from_str(&one(&decided, Format::Ocsf)).unwrap();
     assert_eq!(event["actor"]["user"], json!({"name": "alice"}));
-    assert_eq!((&event["status"], &event["status_code"]), (&json!("Failure"), &json!("rejected")));
+    assert_eq!(
+        (&event["status"], &event["status_code"]),
+        (&json!("Failure"), &json!("rejected"))
+    );
     assert_eq!(event["unmapped"]["by"]["assurance"], "seen");
 }
 
@@ -122,7 +125,11 @@ fn the_journal_has_a_path_that_is_no_text_as_its_bytes() {
     let (out, _) = exported(&[line(1, &denial())], Format::Journal, &Filter::default());
     let field = b"\nRINGFENCE_PATH\n\x09\0\0\0\0\0\0\0/a\n]\\\" b\xff\n";
     assert!(out.windows(field.len()).any(|window| window == field));
-    assert!(out.starts_with(b"__REALTIME_TIMESTAMP=1796094744000789\n__MONOTONIC_TIMESTAMP=5000\n_BOOT_ID=b953fc46e3c142d6"));
+    assert!(
+        out.starts_with(
+            b"__REALTIME_TIMESTAMP=1796094744000789\n__MONOTONIC_TIMESTAMP=5000\n_BOOT_ID=b953fc46e3c142d6"
+        )
+    );
     assert!(out.ends_with(b"\n\n"));
 }
 
@@ -131,7 +138,10 @@ fn a_cell_that_would_be_a_formula_is_none() {
     let text = one(&denial(), Format::Csv);
     assert!(text.contains(",\"'=sh\",3,EACCES,2,"), "{text}");
     let headings = text.lines().next().unwrap();
-    assert!(headings.starts_with("seq,id,time,host,uid,session,run,type,result,op,path,"), "{headings}");
+    assert!(
+        headings.starts_with("seq,id,time,host,uid,session,run,type,result,op,path,"),
+        "{headings}"
+    );
 }
 
 #[test]
@@ -140,5 +150,8 @@ fn a_format_is_known_by_its_name_alone() {
         assert_eq!(format.name().parse::<Format>().unwrap(), format);
     }
     let error = "OCSF".parse::<Format>().unwrap_err().to_string();
-    assert!(Format::ALL.iter().all(|format| error.contains(format.name())), "{error}");
+    assert!(
+        Format::ALL.iter().all(|format| error.contains(format.name())),
+        "{error}"
+    );
 }

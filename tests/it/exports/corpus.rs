@@ -9,7 +9,8 @@ use ringfence::facts::{Operation, Survivors};
 use ringfence::{BackendId, Effect, SandboxMode};
 
 /// What breaks lines, quotes, markup, terminals and spreadsheets.
-pub(super) const NASTY: &str = "a\nb\r\t\"q\" 'x' \\ ] [ = , ; <84> \u{1b}[2J\u{7f}\u{9b}\u{202e}\u{2028} é文件 %s ${x} \u{1}";
+pub(super) const NASTY: &str =
+    "a\nb\r\t\"q\" 'x' \\ ] [ = , ; <84> \u{1b}[2J\u{7f}\u{9b}\u{202e}\u{2028} é文件 %s ${x} \u{1}";
 /// A path that is no UTF-8.
 pub(super) const BYTES: &[u8] = b"/w/\xff\xfe ]\\\"\n=\x80";
 /// The same in base64.
@@ -60,7 +61,9 @@ pub(super) fn kinds() -> BTreeSet<String> {
 }
 
 fn argv() -> Vec<String> {
-    ["/usr/bin/python3", "-c", NASTY, "", "=1+1", "-flag", "it's"].map(str::to_owned).into()
+    ["/usr/bin/python3", "-c", NASTY, "", "=1+1", "-flag", "it's"]
+        .map(str::to_owned)
+        .into()
 }
 
 fn denial(op: Operation, path: &str) -> Event {

@@ -16,7 +16,10 @@ impl Trail {
 
     fn append_line(&self, line: &str) {
         let audit = self.world.state().join("audit");
-        let newest = names(&audit).into_iter().rfind(|name| name.ends_with(".jsonl")).unwrap();
+        let newest = names(&audit)
+            .into_iter()
+            .rfind(|name| name.ends_with(".jsonl"))
+            .unwrap();
         let mut file = fs::File::options().append(true).open(audit.join(newest)).unwrap();
         writeln!(file, "{line}").unwrap();
     }
@@ -27,7 +30,10 @@ fn a_file_has_what_standard_output_would_have_and_is_readable_by_its_owner_alone
     let trail = Trail::new();
     let file = trail.place("export");
     let outcome = trail.export(&["--format", "jsonl", "--output", file.to_str().unwrap()]);
-    assert_eq!((outcome.status(), outcome.stdout(), outcome.stderr()), (0, String::new(), String::new()));
+    assert_eq!(
+        (outcome.status(), outcome.stdout(), outcome.stderr()),
+        (0, String::new(), String::new())
+    );
     assert_eq!(fs::read(&file).unwrap(), segments(&trail.world.state()));
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
 }
@@ -37,11 +43,18 @@ fn an_export_never_goes_to_where_the_trail_is() {
     let trail = Trail::new();
     let audit = trail.world.state().join("audit");
     let before = (names(&audit), segments(&trail.world.state()));
-    for name in [before.0.iter().find(|name| name.ends_with(".jsonl")).unwrap(), "new.jsonl"] {
+    for name in [
+        before.0.iter().find(|name| name.ends_with(".jsonl")).unwrap(),
+        "new.jsonl",
+    ] {
         let way_around = audit.join("../audit").join(name);
         let outcome = trail.export(&["--format", "csv", "--output", way_around.to_str().unwrap()]);
         assert_eq!(outcome.status(), 2, "{}", outcome.stderr());
-        assert!(outcome.stderr().contains("name a file elsewhere"), "{}", outcome.stderr());
+        assert!(
+            outcome.stderr().contains("name a file elsewhere"),
+            "{}",
+            outcome.stderr()
+        );
     }
     assert_eq!((names(&audit), segments(&trail.world.state())), before);
 }
@@ -52,7 +65,11 @@ fn what_was_left_out_is_said_and_a_newer_record_is_told_by_the_exit_status() {
     trail.append_line("{\"v\":1,\"se");
     let torn = trail.export(&["--format", "ocsf"]);
     assert_eq!(torn.status(), 0, "{}", torn.stderr());
-    assert!(torn.stderr().contains("left out: 1; `ringfence audit verify`"), "{}", torn.stderr());
+    assert!(
+        torn.stderr().contains("left out: 1; `ringfence audit verify`"),
+        "{}",
+        torn.stderr()
+    );
     let number = trail.lines.len() + 1;
     trail.append_line(&format!(
         "{{\"v\":1,\"seq\":{number},\"type\":\"of.tomorrow\",\"prev\":\"{}\"}}",
@@ -60,7 +77,11 @@ fn what_was_left_out_is_said_and_a_newer_record_is_told_by_the_exit_status() {
     ));
     let newer = trail.export(&["--format", "ocsf"]);
     assert_eq!(newer.status(), 1, "{}", newer.stderr());
-    assert!(newer.stderr().contains(&format!("number {number}")), "{}", newer.stderr());
+    assert!(
+        newer.stderr().contains(&format!("number {number}")),
+        "{}",
+        newer.stderr()
+    );
     assert_eq!(newer.stdout(), torn.stdout());
 }
 

@@ -102,7 +102,11 @@ fn rsyslog_has_every_record_as_the_message_byte_for_byte() {
     for format in ["syslog-octets", "syslog"] {
         let trail = Trail::new();
         let (_, messages) = through_rsyslog(&trail, format);
-        let sent: Vec<_> = trail.lines.iter().map(|line| std::str::from_utf8(line).unwrap()).collect();
+        let sent: Vec<_> = trail
+            .lines
+            .iter()
+            .map(|line| std::str::from_utf8(line).unwrap())
+            .collect();
         // A message begins where the structured data ends, with or without the blank between.
         let got: Vec<_> = messages.lines().map(str::trim_start).collect();
         assert_eq!(got, sent, "{format}");

@@ -68,6 +68,9 @@ fn no_sentence_that_an_export_makes_ends_a_line_or_steers_a_terminal() {
     assert!(NASTY.contains(['\n', '\u{1b}', '\u{202e}']));
     for event in objects(&trail.exported("ocsf")) {
         let message = event["message"].as_str().unwrap();
-        assert!(!message.contains(|c: char| c.is_control() || c == '\u{202e}'), "{message:?}");
+        assert!(
+            !message.contains(|c: char| c.is_control() || c == '\u{202e}'),
+            "{message:?}"
+        );
     }
 }
