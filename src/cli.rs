@@ -1,5 +1,6 @@
 //! The program's subcommands. `args` reads the command line, only `render` prints.
 
+mod answerers;
 mod args;
 mod audit;
 mod command_file;
@@ -13,6 +14,7 @@ mod notes;
 mod policy;
 mod render;
 mod request;
+mod retry;
 mod run;
 mod session;
 mod signals;
@@ -52,6 +54,9 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
         Ok(Cli {
             command: Command::Explain(args),
         }) => explain::explain(&args),
+        Ok(Cli {
+            command: Command::Retry(args),
+        }) => retry::retry(&args),
         Ok(Cli {
             command: Command::Doctor(args),
         }) => doctor(&args),

@@ -15,7 +15,7 @@ use crate::config::ConfigError;
 use crate::policy::PolicyError;
 use crate::session::SessionError;
 
-pub use approval::NotApproved;
+pub use approval::{Bound, Expiry, NotApproved, Rejecter};
 pub use managed::{Fault, ManagedEnvError};
 
 /// The stable code of an [`Error`].
@@ -225,9 +225,8 @@ impl Error {
                      long data in a file or on standard input"
                 )
             }
-            Self::Input { hint, .. } => hint.clone(),
+            Self::Input { hint, .. } | Self::NotStrictlyLooser { hint, .. } => hint.clone(),
             Self::Environment(error) => error.hint().to_owned(),
-            Self::NotStrictlyLooser { hint, .. } => hint.clone(),
             Self::Approval(refusal) => refusal.hint(),
             Self::Audit { .. } => {
                 "make the state directory writable for you and for no run, or name another with RINGFENCE_STATE_DIR"
@@ -298,6 +297,9 @@ pub struct ErrorReport {
 pub struct ErrorBody {
     /// The stable code.
     pub code: ErrorCode,
+    /// The stable word that tells apart what shares a code, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// What happened, for people.
     pub message: String,
     /// What to do, for people.
@@ -318,6 +320,10 @@ impl ErrorReport {
         };
         let body = ErrorBody {
             code: error.code(),
+            detail: match error {
+                Error::Approval(refusal) => Some(refusal.detail().to_owned()),
+                _ => None,
+            },
             message: error.to_string(),
             hint: error.hint(),
             tried,

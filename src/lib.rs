@@ -10,6 +10,7 @@
 //! * a [`RunReport`] tells each fact by itself, and an [`Error`] says that no command ran.
 #![forbid(unsafe_code)]
 
+pub mod approval;
 pub mod audit;
 mod bytes;
 pub mod config;
@@ -27,6 +28,7 @@ pub mod selection;
 pub mod session;
 mod state;
 mod tables;
+pub mod visible;
 
 pub use error::{Error, ErrorCode, ErrorReport};
 pub use exec::background::{Background, Lifetime, Status};

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
-use ringfence_backend::{BackendId, Door, FileId, PinnedPath, PinnedProgram, Require, SandboxMode, Temp};
+use ringfence_backend::{BackendId, Door, FileId, PinnedPath, Require, SandboxMode, Temp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -159,16 +159,6 @@ impl Executable {
             size: about.size(),
             mtime_ns: i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec()),
         })
-    }
-
-    /// The same for whoever starts it.
-    pub(crate) const fn pinned(&self) -> PinnedProgram {
-        PinnedProgram {
-            device: self.file.device,
-            inode: self.file.inode,
-            size: self.size,
-            mtime_ns: self.mtime_ns,
-        }
     }
 
     /// The first of these that the kernel would execute, taken from `workdir`.

@@ -20,7 +20,7 @@ use nix::sys::stat::{Mode, fstat, mkdirat};
 use ringfence_backend::{HOST_TEMP, PinnedPath, SandboxExecutionPolicy, SandboxMode, user_temp};
 
 pub use files::Durability;
-pub(crate) use lock::Held;
+pub(crate) use lock::{Held, LockError};
 
 /// A state directory that no run can write, held open.
 #[derive(Debug)]

@@ -121,6 +121,7 @@ impl Walk {
     }
 }
 
+#[derive(Clone)]
 struct Walker<'a> {
     first: u64,
     /// The number and the hash of the last record.

@@ -6,21 +6,7 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 
-/// Text that is safe to print on one line.
-pub(crate) fn visible(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
-        // Besides control characters: separators of lines, and what turns the direction of text.
-        let steers =
-            matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}');
-        if c.is_control() || steers {
-            safe.extend(c.escape_default());
-        } else {
-            safe.push(c);
-        }
-    }
-    safe
-}
+pub(crate) use ringfence::visible::visible;
 
 /// A path or an argument that is safe to print on one line.
 pub(crate) fn shown(text: impl AsRef<OsStr>) -> String {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ringfence_backend::SandboxMode;
+use serde::{Deserialize, Serialize};
 
 use super::layer::Standing;
 use crate::paths::settled;
@@ -44,7 +45,8 @@ impl Answerer {
 }
 
 /// How much looser an approved run may be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Looseness {
     /// By writable roots, in its own mode.
     ExtraRoots,

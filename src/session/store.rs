@@ -164,19 +164,19 @@ impl Store {
     /// Makes sure that no run under this policy can write the sessions.
     ///
     /// # Errors
-    /// [`SessionError::State`] when one could.
+    /// [`SessionError::WithinReach`] when one could.
     pub fn is_out_of_reach_of(&self, policy: &SandboxExecutionPolicy) -> Result<(), SessionError> {
-        let state = |reason| SessionError::State { reason };
+        let within = |reason| SessionError::WithinReach { reason };
         if !policy.mode().confines() {
             return Ok(());
         }
-        StateDir::open(self.state.path(), Some(policy)).map_err(state)?;
+        StateDir::open(self.state.path(), Some(policy)).map_err(within)?;
         let inside = policy
             .writable()
             .iter()
             .find(|root| root.path().starts_with(self.state.path()));
         inside.map_or(Ok(()), |root| {
-            Err(state(format!(
+            Err(within(format!(
                 "{} lies in the state directory, and this run could write it",
                 root.path().display()
             )))

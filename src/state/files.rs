@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat, renameat};
+use nix::fcntl::{AtFlags, OFlag, openat, renameat};
 use nix::sys::stat::{Mode, fstat, mkdirat};
-use nix::unistd::{UnlinkatFlags, unlinkat};
+use nix::unistd::{UnlinkatFlags, linkat, unlinkat};
 
 use super::{HOLD, StateDir};
 
@@ -77,6 +77,27 @@ impl StateDir {
 
     /// Puts a whole file in place, or none: it is written under another name and renamed.
     pub(crate) fn put_file(&self, name: &str, content: &[u8], durability: Durability) -> io::Result<()> {
+        self.put(name, content, durability, |draft| {
+            Ok(renameat(self, draft, self, name)?)
+        })
+    }
+
+    /// Puts a whole file in place where there is none of that name; [`io::ErrorKind::AlreadyExists`] where
+    /// there is one. Of several who try at once, one succeeds. It is on the disk when this returns.
+    pub(crate) fn put_new_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        self.put(name, content, Durability::Disk, |draft| {
+            linkat(self, draft, self, name, AtFlags::empty())?;
+            Ok(unlinkat(self, draft, UnlinkatFlags::NoRemoveDir)?)
+        })
+    }
+
+    fn put(
+        &self,
+        name: &str,
+        content: &[u8],
+        durability: Durability,
+        place: impl FnOnce(&str) -> io::Result<()>,
+    ) -> io::Result<()> {
         let unique = ringfence_backend::descriptor::random::<8>()?;
         let draft = format!(".{name}.{:016x}", u64::from_ne_bytes(unique));
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
@@ -90,7 +111,7 @@ impl StateDir {
                     Ok(())
                 }
             })
-            .and_then(|()| Ok(renameat(self, draft.as_str(), self, name)?));
+            .and_then(|()| place(&draft));
         if put.is_err() {
             let _ = unlinkat(self, draft.as_str(), UnlinkatFlags::NoRemoveDir);
             return put;
@@ -102,10 +123,13 @@ impl StateDir {
         }
     }
 
-    /// Moves a file to another directory, and returns when both directories are on the disk.
+    /// Moves a file to another directory that has none of its name; [`io::ErrorKind::AlreadyExists`] where
+    /// it has. Of several who try at once, one succeeds: rename(2) would replace what is there. Both
+    /// directories are on the disk when this returns.
     pub(crate) fn move_file(&self, name: &str, to: &Self) -> io::Result<()> {
-        renameat(self, name, to, name)?;
+        linkat(self, name, to, name, AtFlags::empty())?;
         to.sync()?;
+        unlinkat(self, name, UnlinkatFlags::NoRemoveDir)?;
         self.sync()
     }
 
@@ -179,5 +203,23 @@ mod tests {
             (from.file_names().unwrap().len(), to.file_names().unwrap().len()),
             (0, 1)
         );
+    }
+
+    #[test]
+    fn of_two_who_put_or_move_a_new_file_one_succeeds() {
+        let place = place();
+        let state = StateDir::open(place.path(), None).unwrap();
+        let (from, to) = (state.within("from").unwrap(), state.within("to").unwrap());
+        from.put_new_file("x", b"one").unwrap();
+        let again = from.put_new_file("x", b"two").unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(from.read_file("x", 9).unwrap(), b"one");
+        from.move_file("x", &to).unwrap();
+        from.put_new_file("x", b"two").unwrap();
+        let again = from.move_file("x", &to).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(to.read_file("x", 9).unwrap(), b"one");
+        let left = std::fs::read_dir(place.path().join("from")).unwrap().count();
+        assert_eq!(left, 1, "no draft is left behind");
     }
 }

@@ -74,17 +74,50 @@ impl StateDir {
     }
 }
 
+impl StateDir {
+    /// Whether somebody holds the lock `name`, this process included.
+    pub(crate) fn is_held(&self, name: &str) -> io::Result<bool> {
+        match self.open_file(name, OFlag::O_WRONLY) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+            Ok(file) => Ok(is_locked(&file)?),
+        }
+    }
+}
+
+/// Whether somebody holds it; nobody is kept from it by the question.
+#[cfg(target_os = "linux")]
+fn is_locked(file: &File) -> Result<bool, Errno> {
+    use nix::fcntl::{FcntlArg, fcntl};
+    let mut found = WHOLE;
+    fcntl(file, FcntlArg::F_OFD_GETLK(&mut found))?;
+    Ok(found.l_type != nix::libc::F_UNLCK as nix::libc::c_short)
+}
+
+/// There is no such question there: it is tried, and given up again.
+#[cfg(not(target_os = "linux"))]
+fn is_locked(file: &File) -> Result<bool, Errno> {
+    match try_lock(file) {
+        Ok(()) => Ok(false),
+        Err(Errno::EAGAIN) => Ok(true),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// A write lock of a whole file.
+#[cfg(target_os = "linux")]
+const WHOLE: nix::libc::flock = nix::libc::flock {
+    l_type: nix::libc::F_WRLCK as nix::libc::c_short,
+    l_whence: nix::libc::SEEK_SET as nix::libc::c_short,
+    l_start: 0,
+    l_len: 0,
+    l_pid: 0,
+};
+
 #[cfg(target_os = "linux")]
 fn try_lock(file: &File) -> Result<(), Errno> {
     use nix::fcntl::{FcntlArg, fcntl};
-    let whole = nix::libc::flock {
-        l_type: nix::libc::F_WRLCK as nix::libc::c_short,
-        l_whence: nix::libc::SEEK_SET as nix::libc::c_short,
-        l_start: 0,
-        l_len: 0,
-        l_pid: 0,
-    };
-    fcntl(file, FcntlArg::F_OFD_SETLK(&whole)).map(drop)
+    fcntl(file, FcntlArg::F_OFD_SETLK(&WHOLE)).map(drop)
 }
 
 /// There such locks belong to a process and not to an open file, so flock(2) has to do.
@@ -106,12 +139,15 @@ mod tests {
     fn one_at_a_time_holds_it() {
         let place = place();
         let state = StateDir::open(place.path(), None).unwrap();
+        assert!(!state.is_held("lock").unwrap(), "there is none");
         let held = state.lock("lock", Duration::ZERO).unwrap();
+        assert!(state.is_held("lock").unwrap());
         assert!(matches!(
             state.lock("lock", Duration::from_millis(5)),
             Err(LockError::Busy { .. })
         ));
         drop(held);
+        assert!(!state.is_held("lock").unwrap());
         state.lock("lock", Duration::ZERO).unwrap();
     }
 }

@@ -11,6 +11,7 @@
 
 mod attacks;
 mod config;
+mod audit;
 mod containment;
 mod doctor;
 mod doors;

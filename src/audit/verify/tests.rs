@@ -1,5 +1,7 @@
 //! Faults that are found, and ends that are none.
 
+mod exhaustive;
+
 use std::fs;
 use std::path::PathBuf;
 

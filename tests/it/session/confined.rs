@@ -54,7 +54,11 @@ fn a_workspace_that_holds_the_sessions_is_no_place_for_one() {
         assert_eq!(made.status(), 0);
         run("a").argv(["true"]).run_in(world).assert_error("POLICY_INVALID");
         let insisted = run("a").options(["--allow-broad-root"]).argv(["true"]).run_in(world);
-        assert!(insisted.has("/error/code"), "{insisted}");
+        insisted.assert_error("POLICY_INVALID");
+        assert!(
+            insisted.text("/error/message").contains("write the sessions"),
+            "{insisted}"
+        );
         let inside = world.state().join("sessions");
         let written = super::session(world, ["new", "--id", "b", "-m", "workspace-write"]);
         assert_eq!(written.status(), 0);

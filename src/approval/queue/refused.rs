@@ -1,0 +1,89 @@
+//! Why an answer was not taken.
+
+use super::State;
+use crate::error::Error;
+
+/// Why an answer was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NotAnswered {
+    /// No such request.
+    #[error("there is no request {given:?}: it was never made here, or was removed since")]
+    Unknown {
+        /// What was given.
+        given: String,
+    },
+    /// Several are meant.
+    #[error("{given:?} may be any of {}", ids.join(", "))]
+    Ambiguous {
+        /// What was given.
+        given: String,
+        /// The requests that it may be.
+        ids: Vec<String>,
+    },
+    /// It has an end already.
+    #[error("the request {id} is {} already{}", .state.word(), decided_by(.by.as_deref()))]
+    Decided {
+        /// The request.
+        id: String,
+        /// How it stands.
+        state: State,
+        /// Who or what decided.
+        by: Option<String>,
+    },
+    /// Its time is over.
+    #[error("the request {id} has expired: {why}")]
+    Expired {
+        /// The request.
+        id: String,
+        /// What ran out.
+        why: String,
+    },
+    /// Whoever asked is gone.
+    #[error("nobody waits for the answer to the request {id} any more: whoever asked is gone")]
+    Lapsed {
+        /// The request.
+        id: String,
+    },
+    /// It is asked elsewhere.
+    #[error("the request {id} is not to be answered here: it is asked of {asked}")]
+    Elsewhere {
+        /// The request.
+        id: String,
+        /// Of whom.
+        asked: String,
+    },
+    /// Whoever answers is inside a run.
+    #[error("a command inside a run of Ringfence ({run}) cannot answer requests")]
+    Inside {
+        /// The run.
+        run: String,
+    },
+    /// Something unconfined of the same session could be answering.
+    #[error("the run {run} of the same session is not confined and still there: it could be answering itself")]
+    Unconfined {
+        /// The run.
+        run: String,
+    },
+    /// There is no terminal to show the card at.
+    #[error("the card cannot be shown: {why}")]
+    NoTerminal {
+        /// Why.
+        why: String,
+    },
+    /// Whoever answers has not confirmed it.
+    #[error("the request {id} is not answered: {why}")]
+    Unconfirmed {
+        /// The request.
+        id: String,
+        /// What was done instead.
+        why: String,
+    },
+    /// The state directory or the host failed.
+    #[error(transparent)]
+    Failed(#[from] Error),
+}
+
+fn decided_by(by: Option<&str>) -> String {
+    by.map_or_else(String::new, |by| format!(", by {by}"))
+}
