@@ -188,12 +188,9 @@ struct Read<'a> {
 
 impl<'a> Read<'a> {
     fn new(line: &'a [u8]) -> Result<Self, NotRead> {
-        let record: Record = match serde_json::from_slice(line) {
-            Ok(record) => record,
-            Err(_) => {
-                let known = Envelope::read(line).map(|envelope| envelope.seq);
-                return Err(known.map_or(NotRead::Torn, NotRead::Unknown));
-            }
+        let Ok(record) = serde_json::from_slice::<Record>(line) else {
+            let known = Envelope::read(line).map(|envelope| envelope.seq);
+            return Err(known.map_or(NotRead::Torn, NotRead::Unknown));
         };
         if record.v != VERSION {
             return Err(NotRead::Unknown(record.seq));

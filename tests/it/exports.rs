@@ -5,10 +5,10 @@
 
 mod corpus;
 mod journal;
+mod ocsf;
 mod program;
 mod syslog;
 mod tables;
-mod tenzir;
 
 use std::path::{Path, PathBuf};
 

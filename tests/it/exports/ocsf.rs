@@ -1,5 +1,5 @@
 //! OCSF, read by Tenzir, which has the schema: every field has its type and its place, and every number
-//! the name that we say it has.
+//! the name that we say it has. What an event must have is asked of the schema itself.
 
 use std::path::{Path, PathBuf};
 
@@ -111,6 +111,47 @@ fn a_field_that_the_schema_does_not_have_is_seen_by_tenzir() {
     assert!(said.contains("does not exist in schema"), "{said}");
 }
 
+/// Holds each event against the schema of its class and profiles, and prints what is wrong with it.
+const VALIDATOR: &str = r#"
+import json, sys
+from jsonschema import Draft202012Validator
+from ocsf_json_schema import OcsfJsonSchemaEmbedded, get_ocsf_schema
+schema = OcsfJsonSchemaEmbedded(get_ocsf_schema("1.5.0"))
+classes = {1001: "file_activity", 1007: "process_activity", 2004: "detection_finding",
+           3003: "authorize_session", 5019: "device_config_state_change"}
+for line in sys.stdin:
+    event = json.loads(line)
+    of_class = schema.get_class_schema(classes[event["class_uid"]], event["metadata"]["profiles"])
+    for error in Draft202012Validator(of_class).iter_errors(event):
+        print(event["metadata"]["event_code"], "/".join(map(str, error.path)), error.message)
+"#;
+
+/// What the schema has against events.
+fn objections(trail: &Trail, events: &[Value]) -> String {
+    let file = trail.place("events.ndjson");
+    let text: String = events.iter().map(|event| format!("{event}\n")).collect();
+    std::fs::write(&file, text).unwrap();
+    let mut command = trail.world.command_of_harness(tool("python3"));
+    command.args(["-B", "-c", VALIDATOR]);
+    command.stdin(std::fs::File::open(file).unwrap());
+    let outcome = trail.world.outcome(command);
+    assert_eq!(outcome.status(), 0, "{}", outcome.stderr());
+    outcome.stdout()
+}
+
+#[test]
+fn every_event_has_what_the_schema_of_its_class_and_profiles_demands_and_nothing_else() {
+    let trail = Trail::new();
+    let events = objects(&trail.exported("ocsf"));
+    assert_eq!(objections(&trail, &events), "");
+    let mut wrong = events;
+    for event in &mut wrong {
+        event.as_object_mut().unwrap().remove("device");
+    }
+    let found = objections(&trail, &wrong);
+    assert!(found.contains("denial  'device' is a required property"), "{found}");
+}
+
 /// Events as Tenzir has them once it has given each field its type. It must have nothing to say.
 fn read_by_tenzir(trail: &Trail, events: &[Value]) -> Vec<Value> {
     let (mut events, said) = through_tenzir(trail, events);
@@ -126,24 +167,25 @@ fn through_tenzir(trail: &Trail, events: &[Value]) -> (Vec<Value>, String) {
     std::fs::write(&file, text).unwrap();
     let pipeline = trail.place("pipeline.tql");
     std::fs::write(&pipeline, PIPELINE).unwrap();
-    let mut command = trail.world.command_of_harness(tenzir());
+    let mut command = trail.world.command_of_harness(tool("tenzir"));
     command.args(["--bare-mode", "--color=never", "-f"]).arg(pipeline);
     command.stdin(std::fs::File::open(file).unwrap());
     let outcome = trail.world.outcome(command);
     (objects(&outcome.output.stdout), outcome.stderr())
 }
 
-/// Where Tenzir is.
-fn tenzir() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools/tenzir/bin/tenzir");
-    let tenzir = std::env::var_os("RINGFENCE_TEST_TENZIR").map_or(here, PathBuf::from);
+/// A program of those that `.ci/ocsf` installs.
+fn tool(name: &str) -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools/ocsf");
+    let place = std::env::var_os("RINGFENCE_TEST_OCSF").map_or(here, PathBuf::from);
+    let tool = place.join("bin").join(name);
     assert!(
-        tenzir.exists(),
-        "this test needs Tenzir, and there is no {}: run `.ci/tenzir`, which installs it there from PyPI, or name \
-         another in RINGFENCE_TEST_TENZIR",
-        tenzir.display()
+        tool.exists(),
+        "this test needs {}: run `.ci/ocsf`, which installs it there from PyPI, or name another such directory in \
+         RINGFENCE_TEST_OCSF",
+        tool.display()
     );
-    tenzir
+    tool
 }
 
 /// A time as Tenzir prints it, in milliseconds.
