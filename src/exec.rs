@@ -185,7 +185,7 @@ impl Runner {
         });
         match outcome {
             Ok(mut report) => {
-                report.recorded = recorder.end(&report);
+                report.recorded = recorder.end(&self.selection, &report);
                 Ok(report)
             }
             Err(error) => {

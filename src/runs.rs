@@ -84,7 +84,7 @@ pub(crate) struct KeptEnv {
 pub(crate) struct Executable {
     pub(crate) file: Place,
     pub(crate) size: u64,
-    pub(crate) mtime_ns: i128,
+    pub(crate) mtime_ns: i64,
 }
 
 /// What the command read.
@@ -157,7 +157,10 @@ impl Executable {
         Ok(Self {
             file: Place::of(&pinned),
             size: about.size(),
-            mtime_ns: i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec()),
+            mtime_ns: about
+                .mtime()
+                .saturating_mul(1_000_000_000)
+                .saturating_add(about.mtime_nsec()),
         })
     }
 

@@ -31,8 +31,13 @@ pub(super) fn question(
         executable: now.path.clone(),
         executable_changed: before.map(|before| {
             let file = &before.file;
-            (file.path(), file.device, file.inode, before.size, before.mtime_ns)
-                != (now.path.as_path(), now.device, now.inode, now.size, now.modified)
+            (
+                file.path(),
+                file.device,
+                file.inode,
+                before.size,
+                i128::from(before.mtime_ns),
+            ) != (now.path.as_path(), now.device, now.inode, now.size, now.modified)
         }),
         workdir: binding.workdir.path.clone(),
         difference: difference.to_string().lines().map(str::to_owned).collect(),
@@ -53,6 +58,10 @@ pub(super) fn question(
 }
 
 /// What stays closed, in words.
+#[allow(
+    clippy::unnecessary_debug_formatting,
+    reason = "a path may have any characters, and the quotes show where it ends"
+)]
 fn keeps(policy: &SandboxExecutionPolicy) -> Vec<String> {
     if !policy.mode().confines() {
         return vec!["nothing is confined".to_owned()];

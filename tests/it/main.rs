@@ -32,6 +32,7 @@ mod output;
 mod passthrough;
 mod privilege;
 mod protected;
+mod retry;
 mod runner;
 mod session;
 mod stdin;
