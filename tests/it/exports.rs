@@ -55,15 +55,18 @@ impl Trail {
     }
 }
 
+/// The names of the segments of a trail, oldest first.
+fn names(state: &Path) -> Vec<String> {
+    let mut names = crate::support::names(state.join("audit"));
+    names.retain(|name| Path::new(name).extension().is_some_and(|it| it == "jsonl"));
+    names
+}
+
 /// All segments of a trail, one after the other.
 fn segments(state: &Path) -> Vec<u8> {
-    let audit = state.join("audit");
-    let names = crate::support::names(&audit);
-    let segments = names
-        .iter()
-        .filter(|name| Path::new(name).extension().is_some_and(|it| it == "jsonl"));
-    segments
-        .flat_map(|name| std::fs::read(audit.join(name)).unwrap())
+    let names = names(state).into_iter();
+    names
+        .flat_map(|name| std::fs::read(state.join("audit").join(name)).unwrap())
         .collect()
 }
 

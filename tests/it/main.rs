@@ -10,8 +10,8 @@
 )]
 
 mod attacks;
-mod config;
 mod audit;
+mod config;
 mod containment;
 mod doctor;
 mod doors;

@@ -129,8 +129,7 @@ for line in sys.stdin:
 /// What the schema has against events.
 fn objections(trail: &Trail, events: &[Value]) -> String {
     let file = trail.place("events.ndjson");
-    let text: String = events.iter().map(|event| format!("{event}\n")).collect();
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&file, ndjson(events)).unwrap();
     let mut command = trail.world.command_of_harness(tool("python3"));
     command.args(["-B", "-c", VALIDATOR]);
     command.stdin(std::fs::File::open(file).unwrap());
@@ -163,8 +162,7 @@ fn read_by_tenzir(trail: &Trail, events: &[Value]) -> Vec<Value> {
 
 fn through_tenzir(trail: &Trail, events: &[Value]) -> (Vec<Value>, String) {
     let file = trail.place("events.ndjson");
-    let text: String = events.iter().map(|event| format!("{event}\n")).collect();
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&file, ndjson(events)).unwrap();
     let pipeline = trail.place("pipeline.tql");
     std::fs::write(&pipeline, PIPELINE).unwrap();
     let mut command = trail.world.command_of_harness(tool("tenzir"));
@@ -172,6 +170,14 @@ fn through_tenzir(trail: &Trail, events: &[Value]) -> (Vec<Value>, String) {
     command.stdin(std::fs::File::open(file).unwrap());
     let outcome = trail.world.outcome(command);
     (objects(&outcome.output.stdout), outcome.stderr())
+}
+
+/// One event a line.
+fn ndjson(events: &[Value]) -> Vec<u8> {
+    let lines = events
+        .iter()
+        .flat_map(|event| [event.to_string().into_bytes(), b"\n".to_vec()]);
+    lines.flatten().collect()
 }
 
 /// A program of those that `.ci/ocsf` installs.
