@@ -9,6 +9,7 @@ mod ocsf;
 mod program;
 mod syslog;
 mod tables;
+mod vector;
 
 use std::path::{Path, PathBuf};
 
@@ -68,6 +69,20 @@ fn segments(state: &Path) -> Vec<u8> {
     names
         .flat_map(|name| std::fs::read(state.join("audit").join(name)).unwrap())
         .collect()
+}
+
+/// A program of those that `.ci/engines` installs.
+fn tool(name: &str) -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools/engines");
+    let place = std::env::var_os("RINGFENCE_TEST_ENGINES").map_or(here, PathBuf::from);
+    let tool = place.join("bin").join(name);
+    assert!(
+        tool.exists(),
+        "this test needs {}: run `.ci/engines`, which installs it there from PyPI, or name another such directory in \
+         RINGFENCE_TEST_ENGINES",
+        tool.display()
+    );
+    tool
 }
 
 fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {

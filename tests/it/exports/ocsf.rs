@@ -1,11 +1,9 @@
 //! OCSF, read by Tenzir, which has the schema: every field has its type and its place, and every number
 //! the name that we say it has. What an event must have is asked of the schema itself.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::{Value, json};
 
-use super::{Trail, leaves, objects};
+use super::{Trail, leaves, objects, tool};
 
 /// What Tenzir is asked to do. The schema's times are numbers of milliseconds on paper. What has a name in
 /// the schema for its number is thrown away, and named by Tenzir.
@@ -178,20 +176,6 @@ fn ndjson(events: &[Value]) -> Vec<u8> {
         .iter()
         .flat_map(|event| [event.to_string().into_bytes(), b"\n".to_vec()]);
     lines.flatten().collect()
-}
-
-/// A program of those that `.ci/ocsf` installs.
-fn tool(name: &str) -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools/ocsf");
-    let place = std::env::var_os("RINGFENCE_TEST_OCSF").map_or(here, PathBuf::from);
-    let tool = place.join("bin").join(name);
-    assert!(
-        tool.exists(),
-        "this test needs {}: run `.ci/ocsf`, which installs it there from PyPI, or name another such directory in \
-         RINGFENCE_TEST_OCSF",
-        tool.display()
-    );
-    tool
 }
 
 /// A time as Tenzir prints it, in milliseconds.
