@@ -70,7 +70,7 @@ fn main() {
     println!(
         "verifying {} records: {:?} of processor time, {:?} by the clock",
         verified.last,
-        processor() - before,
+        processor().saturating_sub(before),
         began.elapsed()
     );
 }

@@ -1,6 +1,7 @@
 //! The program's subcommands. `args` reads the command line, only `render` prints.
 
 mod answerers;
+mod approvals;
 mod args;
 mod audit;
 mod command_file;
@@ -66,6 +67,15 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
         Ok(Cli {
             command: Command::Session(command),
         }) => session::session(&command),
+        Ok(Cli {
+            command: Command::Approvals(command),
+        }) => approvals::approvals(&command),
+        Ok(Cli {
+            command: Command::Approve(args),
+        }) => approvals::answer(&args, true),
+        Ok(Cli {
+            command: Command::Deny(args),
+        }) => approvals::answer(&args, false),
         Err(answer) if answer.use_stderr() => {
             render::usage(&answer);
             refused

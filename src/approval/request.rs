@@ -208,6 +208,18 @@ impl Request {
         &self.run
     }
 
+    /// What would be looser, one change a line.
+    #[must_use]
+    pub fn difference_text(&self) -> &[String] {
+        &self.difference_text
+    }
+
+    /// Until when it can be answered, by the wall clock.
+    #[must_use]
+    pub fn expires_at(&self) -> &str {
+        &self.expires_at
+    }
+
     /// The digest that the answer is bound to, in hexadecimal.
     #[must_use]
     pub fn digest(&self) -> &str {

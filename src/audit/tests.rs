@@ -246,3 +246,16 @@ fn no_secret_reaches_the_disk() {
     let line = lines(place.path()).join("");
     assert!(!line.contains("hunter2") && line.contains("[redacted]"), "{line}");
 }
+
+#[test]
+fn an_empty_segment_that_is_not_the_next_is_not_written_to() {
+    let place = place();
+    let trail = Trail::open(place.path()).unwrap();
+    trail.append(&[entry("a")], Durability::Kernel).unwrap();
+    let stray = place.path().join("audit/0000000000000009.jsonl");
+    fs::write(&stray, "").unwrap();
+    let error = trail.append(&[entry("b")], Durability::Kernel).unwrap_err();
+    assert!(error.to_string().contains("record 2 is the next"), "{error}");
+    fs::remove_file(stray).unwrap();
+    assert_eq!(trail.append(&[entry("b")], Durability::Kernel).unwrap().seq, 2);
+}

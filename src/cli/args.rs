@@ -3,6 +3,7 @@
 //! What clap refuses is a usage error and is told on stderr. Durations, sizes and variables stay
 //! text here and are read in `values`, so that a wrong one is a typed error with a document.
 
+mod approvals;
 mod audit;
 mod retry;
 mod session;
@@ -10,6 +11,7 @@ mod session;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+pub(crate) use approvals::{AnswerArgs, ApprovalsCommand};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
@@ -71,6 +73,13 @@ pub(crate) enum Command {
     /// Keep a directory and a mode from one run to the next
     #[command(subcommand)]
     Session(SessionCommand),
+    /// Show the requests for one looser run
+    #[command(subcommand)]
+    Approvals(ApprovalsCommand),
+    /// Allow what a request asks for, once
+    Approve(AnswerArgs),
+    /// Refuse what a request asks for
+    Deny(AnswerArgs),
 }
 
 const RUN_USAGE: &str = "ringfence run [OPTIONS] [--] PROGRAM [ARG]...\n       ringfence run [OPTIONS] -c TEXT\n       ringfence run [OPTIONS] --command-file FILE";

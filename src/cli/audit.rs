@@ -62,6 +62,7 @@ pub(crate) fn audit(args: &AuditArgs) -> u8 {
         }
         Err(Trouble::Trail(error)) => {
             render::trouble(&error.to_string());
+            render::hint(error.hint());
             match error {
                 AuditError::Missing { .. } => NO,
                 AuditError::Faulty(_) => NOT_VERIFIED,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
+use ringfence::approval::NotAnswered;
 use ringfence::facts::LongCommand;
 use ringfence::{Error, RunReport};
 
@@ -21,6 +22,11 @@ pub(crate) fn document(line: &[u8]) -> io::Result<()> {
 /// Says on stderr that something went wrong beside the run.
 pub(crate) fn trouble(text: &str) {
     to_stderr(&format!("ringfence: {}\n", visible(text)));
+}
+
+/// Says on stderr what to do about it.
+pub(crate) fn hint(text: &str) {
+    to_stderr(&format!("hint: {}\n", visible(text)));
 }
 
 /// Says on stderr why no command ran.
@@ -148,6 +154,23 @@ fn rows_of_run(plan: &DryRun<'_>) -> Rows {
 /// Prints what is told of sessions, in words.
 pub(crate) fn sessions(text: &str) {
     let _ = document(text.as_bytes());
+}
+
+/// Prints what is told of requests, in words.
+pub(crate) fn requests(text: &str) {
+    let _ = document(text.as_bytes());
+}
+
+/// Says on stderr why a request was not shown or answered.
+pub(crate) fn not_answered(refusal: &NotAnswered) {
+    if let NotAnswered::Failed(failed) = refusal {
+        return error(failed);
+    }
+    let mut text = format!("ringfence: {}\n", visible(&refusal.to_string()));
+    if let Some(hint) = refusal.hint() {
+        let _ = writeln!(text, "hint: {}", visible(hint));
+    }
+    to_stderr(&text);
 }
 
 /// Prints in words what this host can confine.

@@ -44,7 +44,7 @@ fn objects(outcome: &Outcome) -> Vec<Value> {
 fn segment(world: &World) -> PathBuf {
     let directory = world.state().join("audit");
     let mut segments = names(&directory);
-    segments.retain(|name| name.ends_with(".jsonl"));
+    segments.retain(|name| name != "lock");
     assert_eq!(segments.len(), 1, "{segments:?}");
     directory.join(&segments[0])
 }

@@ -1,7 +1,7 @@
 //! Why an answer was not taken.
 
 use super::State;
-use crate::error::Error;
+use crate::error::{Error, ErrorCode};
 
 /// Why an answer was not taken.
 #[derive(Debug, thiserror::Error)]
@@ -86,4 +86,38 @@ pub enum NotAnswered {
 
 fn decided_by(by: Option<&str>) -> String {
     by.map_or_else(String::new, |by| format!(", by {by}"))
+}
+
+impl NotAnswered {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unknown { .. } | Self::Ambiguous { .. } | Self::Elsewhere { .. } => ErrorCode::InputInvalid,
+            Self::Decided { .. } => ErrorCode::ApprovalUsed,
+            Self::Expired { .. } => ErrorCode::ApprovalExpired,
+            Self::Lapsed { .. } | Self::Unconfirmed { .. } => ErrorCode::ApprovalCancelled,
+            Self::Inside { .. } | Self::Unconfined { .. } => ErrorCode::ApprovalRejected,
+            Self::NoTerminal { .. } => ErrorCode::ApprovalUnavailable,
+            Self::Failed(error) => error.code(),
+        }
+    }
+
+    /// What to do about it, when there is something.
+    #[must_use]
+    pub const fn hint(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Unknown { .. } => "`ringfence approvals list --all` shows those that there are",
+            Self::Ambiguous { .. } => "give more of the id",
+            Self::Decided { .. } | Self::Unconfirmed { .. } => return None,
+            Self::Expired { .. } | Self::Lapsed { .. } => "if it is still needed it has to be asked for again",
+            Self::Elsewhere { .. } => "answer it where it is asked",
+            Self::Inside { .. } => "answer from a terminal outside",
+            Self::Unconfined { .. } => "answer when that run has ended",
+            Self::NoTerminal { .. } => {
+                "answer from a terminal, or look at it with `ringfence approvals show` and answer with --yes"
+            }
+            Self::Failed(_) => return None,
+        })
+    }
 }

@@ -5,7 +5,8 @@ mod exhaustive;
 use std::fs;
 use std::path::PathBuf;
 
-use super::super::{Durability, Entry, Keep, Trail};
+use super::super::read::Piece;
+use super::super::{Durability, Entry, Event, Keep, Trail, segment};
 use super::*;
 use crate::state::tests::place;
 

@@ -95,7 +95,7 @@ pub(crate) struct ListArgs {
     /// Decisions of this kind of decider
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(DECIDERS))]
     pub(crate) decided_by: Option<String>,
-    /// Print each record as it stands in the trail, one JSON object a line
+    /// Print the records as JSON, one a line
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -100,8 +100,8 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Trouble> {
         records = records.containing(needle);
     }
     let asked = |record: &Result<Record, Unread>| record.as_ref().map_or(true, |record| filter.admits(record));
-    let printed = records.filter(asked).try_for_each(|record| printer.put(record, false));
-    Ok(printer.done(printed))
+    let outcome = records.filter(asked).try_for_each(|record| printer.put(record, false));
+    Ok(printer.done(outcome))
 }
 
 /// Shows what has this number or name.
@@ -122,8 +122,8 @@ pub(super) fn show(args: &ShowArgs) -> Result<u8, Trouble> {
         return Ok(NO);
     }
     let mut printer = Printer::new(args.json);
-    let printed = found.into_iter().try_for_each(|record| printer.put(Ok(record), true));
-    Ok(printer.done(printed))
+    let outcome = found.into_iter().try_for_each(|record| printer.put(Ok(record), true));
+    Ok(printer.done(outcome))
 }
 
 fn requests(record: &Record, id: &str) -> bool {
@@ -141,13 +141,13 @@ pub(super) fn tail(args: &TailArgs) -> Result<u8, Trouble> {
     let trail = trail()?;
     let (last, mut records) = trail.last(args.lines)?;
     let mut printer = Printer::new(args.json);
-    let mut printed = last.into_iter().try_for_each(|record| printer.put(record, false));
-    while args.follow && printed.is_ok() {
-        printed = records
+    let mut outcome = last.into_iter().try_for_each(|record| printer.put(record, false));
+    while args.follow && outcome.is_ok() {
+        outcome = records
             .by_ref()
             .try_for_each(|record| printer.put(record, false))
             .and_then(|()| printer.flush());
         thread::sleep(PAUSE);
     }
-    Ok(printer.done(printed))
+    Ok(printer.done(outcome))
 }

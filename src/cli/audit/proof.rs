@@ -150,34 +150,39 @@ fn good(verified: &Verified, proven: Option<u64>) -> String {
         mended,
         ..
     } = verified;
-    let mut text = if last < first {
-        "The trail verifies, and has no record.\n".to_owned()
+    let mut said = vec![if last < first {
+        "The trail verifies, and has no record.".to_owned()
     } else {
-        format!("The trail verifies: records {first} to {last}, each bound to the one before.\n")
-    };
+        format!("The trail verifies: records {first} to {last}, each bound to the one before.")
+    }];
     if *first > 1 {
-        text += &format!("Records up to {} were pruned, as one of the others says.\n", first - 1);
+        said.push(format!(
+            "Records up to {} were pruned, as one of the others says.",
+            first - 1
+        ));
     }
     if *mended > 0 {
         let places = words::counted(*mended, "place");
-        text +=
-            &format!("Writing was interrupted in {places}; the record after each names the bytes that were left.\n");
+        said.push(format!(
+            "Writing was interrupted in {places}; the record after each names the bytes that were left."
+        ));
     }
     if *torn > 0 {
         let bytes = words::counted(*torn, "torn byte");
-        text += &format!(
+        said.push(format!(
             "It verifies up to record {last}; {bytes} after it: writing was interrupted there, or goes on. \
-             The next record will name them.\n"
-        );
+             The next record will name them."
+        ));
     }
-    text + &match proven {
+    said.push(match proven {
         Some(size) => format!(
-            "It continues the checkpoint: the first {} are those it was made of.\n",
+            "It continues the checkpoint: the first {} are those it was made of.",
             words::counted(size, "record")
         ),
-        None => "Whether newer records were cut off only a checkpoint can tell that was kept elsewhere (--against).\n"
+        None => "Whether newer records were cut off only a checkpoint can tell that was kept elsewhere (--against)."
             .to_owned(),
-    }
+    });
+    said.join("\n") + "\n"
 }
 
 fn bad(fault: &Fault) -> String {

@@ -155,3 +155,16 @@ fn a_lock_that_is_never_let_go_of_keeps_nobody_for_ever() {
         assert_eq!(audit(world, &["verify"]).status(), 0);
     });
 }
+
+#[test]
+fn a_limit_on_the_size_of_files_is_told_and_kills_nobody() {
+    for_each_user(|world| {
+        run(world, "true");
+        let before = fs::read(segment(world)).unwrap();
+        let script = "ulimit -f 1; \"$BIN\" run -m workspace-write --audit required -- touch ran";
+        let outcome = world.bash(script);
+        outcome.assert_refused(&["AUDIT_UNWRITABLE", "ulimit -f"]);
+        assert!(!world.inside("ran").exists());
+        assert_eq!(fs::read(segment(world)).unwrap(), before);
+    });
+}

@@ -134,6 +134,30 @@ fn nothing_is_pruned_but_what_is_sealed_and_old() {
 }
 
 #[test]
+fn what_is_pruned_is_gone_and_the_rest_continues_the_same_checkpoint() {
+    for_each_user(|world| {
+        run(world, "true");
+        // The next run finds a segment that was begun, as if this one were full.
+        world.prepare(": > \"$RINGFENCE_STATE_DIR/audit/0000000000000003.jsonl\"");
+        run(world, "true");
+        std::fs::write(world.outside("checkpoint"), audit(world, &["checkpoint"]).stdout()).unwrap();
+        let outcome = audit(world, &["prune", "--keep-bytes", "1"]);
+        assert_eq!(outcome.status(), 0, "{outcome}");
+        assert!(
+            outcome.stdout().contains("Records up to 2 were removed: 1 file and"),
+            "{outcome}"
+        );
+        assert_eq!(names(world.state().join("audit")), ["0000000000000003.jsonl", "lock"]);
+        let pruned = objects(&audit(world, &["list", "--type", "audit.pruned", "--json"]));
+        assert_eq!((&pruned[0]["seq"], &pruned[0]["through"]), (&json!(5), &json!(2)));
+        run(world, "true");
+        let verified = audit(world, &["verify", "--against", "$OUT/checkpoint"]);
+        assert_eq!(verified.status(), 0, "{verified}");
+        assert!(verified.stdout().contains("records 3 to 7"), "{verified}");
+    });
+}
+
+#[test]
 fn a_secret_in_a_command_is_not_in_the_trail() {
     for_each_user(|world| {
         run(

@@ -76,7 +76,7 @@ fn what_was_done_to_a_trail_is_told_by_kind_and_place() {
         let path = segment(world);
         let whole = fs::read_to_string(&path).unwrap();
         fs::write(world.outside("checkpoint"), audit(world, &["checkpoint"]).stdout()).unwrap();
-        let mut spoil = |kind: &str, words: &[&str], edit: &dyn Fn(&mut Vec<String>)| {
+        let spoil = |kind: &str, words: &[&str], edit: &dyn Fn(&mut Vec<String>)| {
             let mut lines: Vec<_> = whole.lines().map(|line| line.to_owned() + "\n").collect();
             edit(&mut lines);
             fs::write(&path, lines.concat()).unwrap();
@@ -87,13 +87,13 @@ fn what_was_done_to_a_trail_is_told_by_kind_and_place() {
             fs::write(&path, &whole).unwrap();
         };
         spoil("changed", &[], &|lines| {
-            lines[2] = lines[2].replace("read", "Read").replace("write", "Write")
+            lines[2] = lines[2].replace("read", "Read").replace("write", "Write");
         });
         spoil("removed", &[], &|lines| drop(lines.remove(2)));
         spoil("reordered", &[], &|lines| lines.swap(2, 3));
         spoil("foreign", &[], &|lines| lines.insert(2, "{}\n".to_owned()));
         spoil("truncated", &["--against", "$OUT/checkpoint"], &|lines| {
-            lines.truncate(4)
+            lines.truncate(4);
         });
         spoil("removed", &[], &|lines| drop(lines.drain(..3)));
         // Cut off and grown again, each line bound to the one before.
