@@ -128,3 +128,13 @@ fn what_a_run_was_denied_is_an_event_of_ocsf() {
         assert_eq!(of_run[2]["exit_code"], report.status());
     });
 }
+
+#[test]
+fn an_export_is_not_written_to_a_terminal() {
+    let trail = Trail::new();
+    let shown = trail
+        .world
+        .prepare("script -qec '$BIN audit export --format csv && echo done' /dev/null || true");
+    assert!(shown.contains("`ringfence audit list` is for reading"), "{shown}");
+    assert!(!shown.contains("approval.asked") && !shown.contains("done"), "{shown}");
+}
