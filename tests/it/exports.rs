@@ -9,6 +9,7 @@ mod ocsf;
 mod program;
 mod syslog;
 mod tables;
+mod vector;
 
 use std::path::{Path, PathBuf};
 
@@ -55,16 +56,33 @@ impl Trail {
     }
 }
 
+/// The names of the segments of a trail, oldest first.
+fn names(state: &Path) -> Vec<String> {
+    let mut names = crate::support::names(state.join("audit"));
+    names.retain(|name| Path::new(name).extension().is_some_and(|it| it == "jsonl"));
+    names
+}
+
 /// All segments of a trail, one after the other.
 fn segments(state: &Path) -> Vec<u8> {
-    let audit = state.join("audit");
-    let names = crate::support::names(&audit);
-    let segments = names
-        .iter()
-        .filter(|name| Path::new(name).extension().is_some_and(|it| it == "jsonl"));
-    segments
-        .flat_map(|name| std::fs::read(audit.join(name)).unwrap())
+    let names = names(state).into_iter();
+    names
+        .flat_map(|name| std::fs::read(state.join("audit").join(name)).unwrap())
         .collect()
+}
+
+/// A program of those that `.ci/engines` installs.
+fn tool(name: &str) -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools/engines");
+    let place = std::env::var_os("RINGFENCE_TEST_ENGINES").map_or(here, PathBuf::from);
+    let tool = place.join("bin").join(name);
+    assert!(
+        tool.exists(),
+        "this test needs {}: run `.ci/engines`, which installs it there from PyPI, or name another such directory in \
+         RINGFENCE_TEST_ENGINES",
+        tool.display()
+    );
+    tool
 }
 
 fn lines(bytes: &[u8]) -> Vec<Vec<u8>> {

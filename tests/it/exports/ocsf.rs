@@ -1,11 +1,9 @@
 //! OCSF, read by Tenzir, which has the schema: every field has its type and its place, and every number
 //! the name that we say it has. What an event must have is asked of the schema itself.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::{Value, json};
 
-use super::{Trail, leaves, objects};
+use super::{Trail, leaves, objects, tool};
 
 /// What Tenzir is asked to do. The schema's times are numbers of milliseconds on paper. What has a name in
 /// the schema for its number is thrown away, and named by Tenzir.
@@ -129,8 +127,7 @@ for line in sys.stdin:
 /// What the schema has against events.
 fn objections(trail: &Trail, events: &[Value]) -> String {
     let file = trail.place("events.ndjson");
-    let text: String = events.iter().map(|event| format!("{event}\n")).collect();
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&file, ndjson(events)).unwrap();
     let mut command = trail.world.command_of_harness(tool("python3"));
     command.args(["-B", "-c", VALIDATOR]);
     command.stdin(std::fs::File::open(file).unwrap());
@@ -163,8 +160,7 @@ fn read_by_tenzir(trail: &Trail, events: &[Value]) -> Vec<Value> {
 
 fn through_tenzir(trail: &Trail, events: &[Value]) -> (Vec<Value>, String) {
     let file = trail.place("events.ndjson");
-    let text: String = events.iter().map(|event| format!("{event}\n")).collect();
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&file, ndjson(events)).unwrap();
     let pipeline = trail.place("pipeline.tql");
     std::fs::write(&pipeline, PIPELINE).unwrap();
     let mut command = trail.world.command_of_harness(tool("tenzir"));
@@ -174,18 +170,12 @@ fn through_tenzir(trail: &Trail, events: &[Value]) -> (Vec<Value>, String) {
     (objects(&outcome.output.stdout), outcome.stderr())
 }
 
-/// A program of those that `.ci/ocsf` installs.
-fn tool(name: &str) -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/test-tools/ocsf");
-    let place = std::env::var_os("RINGFENCE_TEST_OCSF").map_or(here, PathBuf::from);
-    let tool = place.join("bin").join(name);
-    assert!(
-        tool.exists(),
-        "this test needs {}: run `.ci/ocsf`, which installs it there from PyPI, or name another such directory in \
-         RINGFENCE_TEST_OCSF",
-        tool.display()
-    );
-    tool
+/// One event a line.
+fn ndjson(events: &[Value]) -> Vec<u8> {
+    let lines = events
+        .iter()
+        .flat_map(|event| [event.to_string().into_bytes(), b"\n".to_vec()]);
+    lines.flatten().collect()
 }
 
 /// A time as Tenzir prints it, in milliseconds.

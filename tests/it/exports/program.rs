@@ -4,8 +4,10 @@ use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 
-use super::{Trail, segments};
-use crate::support::{Outcome, names};
+use ringfence::SandboxMode::ReadOnly;
+
+use super::{Trail, names, objects, segments};
+use crate::support::{Case, Outcome, for_each_user};
 
 impl Trail {
     fn export(&self, words: &[&str]) -> Outcome {
@@ -15,12 +17,9 @@ impl Trail {
     }
 
     fn append_line(&self, line: &str) {
-        let audit = self.world.state().join("audit");
-        let newest = names(&audit)
-            .into_iter()
-            .rfind(|name| name.ends_with(".jsonl"))
-            .unwrap();
-        let mut file = fs::File::options().append(true).open(audit.join(newest)).unwrap();
+        let state = self.world.state();
+        let newest = state.join("audit").join(names(&state).pop().unwrap());
+        let mut file = fs::File::options().append(true).open(newest).unwrap();
         writeln!(file, "{line}").unwrap();
     }
 }
@@ -41,12 +40,10 @@ fn a_file_has_what_standard_output_would_have_and_is_readable_by_its_owner_alone
 #[test]
 fn an_export_never_goes_to_where_the_trail_is() {
     let trail = Trail::new();
-    let audit = trail.world.state().join("audit");
-    let before = (names(&audit), segments(&trail.world.state()));
-    for name in [
-        before.0.iter().find(|name| name.ends_with(".jsonl")).unwrap(),
-        "new.jsonl",
-    ] {
+    let state = trail.world.state();
+    let audit = state.join("audit");
+    let before = (crate::support::names(&audit), segments(&state));
+    for name in [names(&state)[0].as_str(), "new.jsonl"] {
         let way_around = audit.join("../audit").join(name);
         let outcome = trail.export(&["--format", "csv", "--output", way_around.to_str().unwrap()]);
         assert_eq!(outcome.status(), 2, "{}", outcome.stderr());
@@ -56,7 +53,7 @@ fn an_export_never_goes_to_where_the_trail_is() {
             outcome.stderr()
         );
     }
-    assert_eq!((names(&audit), segments(&trail.world.state())), before);
+    assert_eq!((crate::support::names(&audit), segments(&state)), before);
 }
 
 #[test]
@@ -103,4 +100,41 @@ fn a_format_that_is_none_and_a_missing_trail_are_told() {
     fs::remove_dir_all(trail.world.state().join("audit")).unwrap();
     assert_eq!(trail.export(&["--format", "ocsf"]).status(), 1);
     assert!(!trail.world.state().join("audit").exists(), "nothing is made");
+}
+
+#[test]
+fn what_a_run_was_denied_is_an_event_of_ocsf() {
+    for_each_user(|world| {
+        let report = Case::new(ReadOnly).shell("echo x > $W/f").run_in(world);
+        let mut command = world.command(world.program());
+        command.args(["audit", "export", "--format", "ocsf"]);
+        let events = objects(&world.outcome(command).output.stdout);
+        let of_run: Vec<_> = events
+            .iter()
+            .filter(|event| event["metadata"]["correlation_uid"] == *report.field("/runId"))
+            .collect();
+        let classes: Vec<_> = of_run
+            .iter()
+            .map(|event| event["type_name"].as_str().unwrap())
+            .collect();
+        let expected = [
+            "Process Activity: Launch",
+            "File System Activity: Create",
+            "Process Activity: Terminate",
+        ];
+        assert_eq!(classes, expected, "{report}");
+        assert_eq!(of_run[1]["file"]["path"], world.inside("f").to_str().unwrap());
+        assert_eq!(of_run[1]["disposition"], "Blocked");
+        assert_eq!(of_run[2]["exit_code"], report.status());
+    });
+}
+
+#[test]
+fn an_export_is_not_written_to_a_terminal() {
+    let trail = Trail::new();
+    let shown = trail
+        .world
+        .prepare("script -qec '$BIN audit export --format csv && echo done' /dev/null || true");
+    assert!(shown.contains("`ringfence audit list` is for reading"), "{shown}");
+    assert!(!shown.contains("approval.asked") && !shown.contains("done"), "{shown}");
 }
