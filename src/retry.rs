@@ -10,7 +10,7 @@ mod card;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use ringfence_backend::{PinnedPath, PinnedProgram, SandboxMode};
+use ringfence_backend::{PinnedPath, PinnedProgram, Require, SandboxMode};
 
 use crate::approval::{self, Binding, Desk, Grant, Moment, Question, Withdrawal};
 use crate::error::Error;
@@ -43,6 +43,8 @@ pub struct Circumstances {
     pub state_dir: Option<PathBuf>,
     /// The loosest mode that is deployed.
     pub ceiling: SandboxMode,
+    /// How complete enforcement must be at least, as it is deployed.
+    pub require: Require,
     /// `$TMPDIR`.
     pub tmpdir: Option<PathBuf>,
     /// What becomes of the output.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ringfence::approval::Desk;
 use ringfence::audit::Trail;
-use ringfence::config::Settings;
+use ringfence::config::{Recording, Settings};
 use ringfence::exec::new_run_id;
 use ringfence::policy::open_root;
 use ringfence::retry::{Change, Circumstances, Finished, Retry};
@@ -66,7 +66,8 @@ fn attempt(args: &RetryArgs, run_id: &str, documents: &mut Documents) -> Result<
     let finished = Finished::find(&runner, &args.run)?;
     let root = open_root(finished.workspace())?;
     let settings = deployed(Some(&root))?;
-    let runner = runner.with_audit(settings.audit(), settings.sources());
+    // What was approved is recorded in any case, and so is the run that it was approved for.
+    let runner = runner.with_audit(settings.audit().max(Recording::On), settings.sources());
     let retry = Retry::of(
         finished,
         &change(args)?,
@@ -113,6 +114,7 @@ fn circumstances(
         home: home(),
         state_dir,
         ceiling: settings.ceiling(),
+        require: settings.require(),
         tmpdir: env::var_os("TMPDIR").map(PathBuf::from),
         capture: if args.json {
             Capture::captured()

@@ -57,7 +57,7 @@ pub(super) fn policies(kept: &KeptPolicy, change: &Change, around: &Circumstance
         protected,
         temp: chosen(kept),
         closed: kept.closed.clone(),
-        require: kept.require,
+        require: kept.require.max(around.require),
         ceiling: around.ceiling,
     };
     let session = kept.session.as_ref().map(|id| SessionPolicy {
