@@ -2,6 +2,7 @@
 
 mod approval;
 mod managed;
+pub mod trail;
 
 use std::ffi::OsString;
 use std::io;
@@ -17,6 +18,7 @@ use crate::session::SessionError;
 
 pub use approval::{Bound, Expiry, NotApproved, Rejecter};
 pub use managed::{Fault, ManagedEnvError};
+pub use trail::AuditError;
 
 /// The stable code of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -151,7 +153,7 @@ pub enum Error {
     Audit {
         /// Why.
         #[from]
-        source: crate::audit::AuditError,
+        source: AuditError,
     },
     /// The end of the run was asked for before it began.
     #[error("the run was aborted before it started")]
