@@ -8,6 +8,7 @@ const TERMINAL: &str = r#"
 import os, pty, select, sys, termios
 child, terminal = pty.fork()
 if child == 0:
+    os.dup2(0, 9) # a terminal that nobody holds open is gone
     null = os.open('/dev/null', os.O_RDWR)
     for stream in 0, 1, 2: os.dup2(null, stream)
     os.execv(sys.argv[1], sys.argv[1:])
