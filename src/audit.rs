@@ -24,7 +24,7 @@ mod verify;
 
 use std::path::PathBuf;
 
-pub use checkpoint::Checkpoint;
+pub use checkpoint::{Checkpoint, origin};
 pub use fault::{Fault, FaultKind};
 pub use hash::Hash;
 pub use line::{MAX_LINE, Record};
@@ -70,6 +70,23 @@ pub enum AuditError {
         /// Where it would be.
         path: PathBuf,
     },
+}
+
+impl AuditError {
+    /// What to do about it.
+    #[must_use]
+    pub const fn hint(&self) -> &'static str {
+        match self {
+            Self::Unwritable { .. } => {
+                "make the state directory writable for you and for no run, or name another with RINGFENCE_STATE_DIR"
+            }
+            Self::Unreadable { .. } => "read it as the user whose trail it is, or from a copy",
+            Self::Missing { .. } => {
+                "RINGFENCE_STATE_DIR names the state directory; the first run that is recorded makes the trail"
+            }
+            Self::Faulty(_) => "keep a copy of the trail as it is, and see `ringfence audit verify`",
+        }
+    }
 }
 
 #[cfg(test)]

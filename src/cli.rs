@@ -1,7 +1,9 @@
 //! The program's subcommands. `args` reads the command line, only `render` prints.
 
+mod answerers;
 mod approvals;
 mod args;
+mod audit;
 mod command_file;
 mod doctor;
 mod documents;
@@ -13,6 +15,7 @@ mod notes;
 mod policy;
 mod render;
 mod request;
+mod retry;
 mod run;
 mod session;
 mod signals;
@@ -53,8 +56,14 @@ pub(crate) fn main(words: Vec<OsString>) -> u8 {
             command: Command::Explain(args),
         }) => explain::explain(&args),
         Ok(Cli {
+            command: Command::Retry(args),
+        }) => retry::retry(&args),
+        Ok(Cli {
             command: Command::Doctor(args),
         }) => doctor(&args),
+        Ok(Cli {
+            command: Command::Audit(args),
+        }) => audit::audit(&args),
         Ok(Cli {
             command: Command::Session(command),
         }) => session::session(&command),

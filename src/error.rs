@@ -225,14 +225,10 @@ impl Error {
                      long data in a file or on standard input"
                 )
             }
-            Self::Input { hint, .. } => hint.clone(),
+            Self::Input { hint, .. } | Self::NotStrictlyLooser { hint, .. } => hint.clone(),
             Self::Environment(error) => error.hint().to_owned(),
-            Self::NotStrictlyLooser { hint, .. } => hint.clone(),
             Self::Approval(refusal) => refusal.hint(),
-            Self::Audit { .. } => {
-                "make the state directory writable for you and for no run, or name another with RINGFENCE_STATE_DIR"
-                    .to_owned()
-            }
+            Self::Audit { source } => source.hint().to_owned(),
             Self::Host { .. } | Self::Lost { .. } | Self::Aborted => return None,
         };
         Some(text)

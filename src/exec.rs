@@ -33,12 +33,14 @@ use ringfence_backend::{Effect, Enforcement, LaunchError, SandboxMode, status::S
 
 pub use abort::Abort;
 pub use launcher::launcher;
+pub(crate) use lookup::candidates;
 pub use output::Part;
 pub use request::{
     Capture, DEFAULT_GRACE, DEFAULT_MAX_OUTPUT, DEFAULT_MAX_SPILL, DEFAULT_TIMEOUT, Evidence, ExecRequest, Input,
     MAX_COMMAND, MAX_TIMEOUT,
 };
 pub use spec::ExecSpec;
+pub(crate) use spec::Origin;
 pub use turn::Stopped;
 
 use crate::audit::Recording;
@@ -183,7 +185,7 @@ impl Runner {
         });
         match outcome {
             Ok(mut report) => {
-                report.recorded = recorder.end(&report);
+                report.recorded = recorder.end(&self.selection, &report);
                 Ok(report)
             }
             Err(error) => {

@@ -19,6 +19,7 @@ pub mod evidence;
 pub mod exec;
 pub mod facts;
 mod ids;
+mod paths;
 pub mod policy;
 pub mod profile;
 pub mod retry;

@@ -21,6 +21,7 @@ use ringfence_backend::{
     Door, PinnedPath, PolicyParts, Protected, Require, SandboxExecutionPolicy, SandboxMode, Temp, WorkspaceRoot,
 };
 
+pub use crate::paths::settled;
 pub use crate::session::SessionPolicy;
 pub(crate) use broad::refuse as refuse_broad;
 pub use difference::{Difference, NotLooser};

@@ -5,17 +5,19 @@
 //! a loosening runs once, with a decision on record, or not at all.
 
 mod again;
+mod card;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use ringfence_backend::SandboxMode;
+use ringfence_backend::{PinnedPath, PinnedProgram, Require, SandboxMode};
 
+use crate::approval::{self, Binding, Desk, Grant, Moment, Question, Withdrawal};
 use crate::error::Error;
-use crate::exec::{Abort, Capture, Event, ExecRequest, ExecSpec, Runner};
+use crate::exec::{Abort, Capture, Event, ExecRequest, Origin, Runner};
 use crate::facts::RunReport;
 use crate::policy::{Difference, PolicyError};
-use crate::runs::{KeptRun, Runs};
+use crate::runs::{KeptInput, KeptRun, Runs};
 
 /// What is to be looser: exactly one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub enum Change {
 /// The circumstances of whoever asks, who has what the record of a run leaves out.
 #[derive(Clone, Debug)]
 pub struct Circumstances {
+    /// The name of the run that may come of it.
+    pub run_id: String,
     /// Variables given for this run.
     pub given_env: Vec<(OsString, OsString)>,
     /// The caller's environment. Only what has the value that it had in the first run is taken from it.
@@ -39,6 +43,8 @@ pub struct Circumstances {
     pub state_dir: Option<PathBuf>,
     /// The loosest mode that is deployed.
     pub ceiling: SandboxMode,
+    /// How complete enforcement must be at least, as it is deployed.
+    pub require: Require,
     /// `$TMPDIR`.
     pub tmpdir: Option<PathBuf>,
     /// What becomes of the output.
@@ -46,6 +52,10 @@ pub struct Circumstances {
     /// What the first run was given on standard input from memory.
     pub input: Option<Vec<u8>>,
 }
+
+/// A run that has ended, as far as it is kept.
+#[derive(Debug)]
+pub struct Finished(KeptRun);
 
 /// A run that may be started once it is approved.
 #[derive(Debug)]
@@ -56,13 +66,12 @@ pub struct Retry {
 }
 
 impl Retry {
-    /// Finds the finished run `run`, and what would be looser.
+    /// Finds out what would be looser than in the finished run, and finds the rest as it was.
     ///
     /// # Errors
-    /// [`Error::Input`] for a run that is not known; [`Error::NotStrictlyLooser`] when the change is no
-    /// loosening, or something is no longer as it was.
-    pub fn of(runner: &Runner, run: &str, change: &Change, around: &Circumstances) -> Result<Self, Error> {
-        let kept = find(runner, run)?;
+    /// [`Error::NotStrictlyLooser`] when the change is no loosening, or something is no longer as it was.
+    pub fn of(finished: Finished, change: &Change, around: &Circumstances) -> Result<Self, Error> {
+        let Finished(kept) = finished;
         let policies = again::policies(&kept.policy, change, around).map_err(no_loosening)?;
         let difference =
             Difference::between(&policies.standing, &policies.looser).map_err(|reason| Error::NotStrictlyLooser {
@@ -79,6 +88,144 @@ impl Retry {
             request,
             difference,
         })
+    }
+
+    /// What would be looser.
+    #[must_use]
+    pub const fn difference(&self) -> &Difference {
+        &self.difference
+    }
+
+    /// Asks for it, once it is known that it could run at all.
+    ///
+    /// # Errors
+    /// Every way in which the command could not run; [`Error::Approval`] for every answer but yes.
+    pub fn ask(
+        self,
+        runner: &Runner,
+        desk: &Desk,
+        asker: &str,
+        justification: &str,
+        withdrawal: &dyn Withdrawal,
+    ) -> Result<Approved, Error> {
+        // Nobody is asked for what this host refuses anyhow.
+        drop(runner.resolve(self.request.clone())?);
+        let nonce = approval::nonce().map_err(host)?;
+        let binding = self.binding(nonce)?;
+        let question = self.question(&binding, asker, justification);
+        let grant = desk.ask(question, binding, withdrawal)?;
+        Ok(Approved {
+            retry: self,
+            nonce,
+            grant,
+        })
+    }
+
+    /// What is asked.
+    fn question(&self, binding: &Binding, asker: &str, justification: &str) -> Question {
+        card::question(
+            &self.kept,
+            &self.request.policy,
+            &self.difference,
+            binding,
+            asker,
+            justification,
+        )
+    }
+
+    /// Everything that an approval is bound to, as it is now.
+    fn binding(&self, nonce: [u8; 32]) -> Result<Binding, Error> {
+        let asked = self.kept.workdir.path();
+        let workdir = PinnedPath::open(asked).map_err(|source| Error::Workdir {
+            path: asked.to_owned(),
+            source,
+        })?;
+        let program = self.request.argv.first().cloned().unwrap_or_default();
+        let candidates = crate::exec::candidates(&program, &self.request.env);
+        let file = crate::runs::Executable::first_of(&candidates, asked).ok_or_else(|| Error::CommandNotFound {
+            program: program.clone(),
+        })?;
+        let executable = approval::Executable::examine(file.file.path())
+            .map_err(|source| Error::CommandNotExecutable { program, source })?;
+        Ok(Binding {
+            argv: self.request.argv.clone(),
+            workdir: approval::Place {
+                path: workdir.path().to_owned(),
+                device: workdir.id().device,
+                inode: workdir.id().inode,
+            },
+            environment: approval::environment(&self.request.env),
+            executable,
+            stdin: canonical(&self.stdin()),
+            policy: canonical(&self.kept.policy),
+            difference: self.difference.to_string(),
+            boot: Moment::now().map_err(host)?.boot,
+            uid: nix::unistd::geteuid().as_raw(),
+            run: self.kept.run.clone(),
+            nonce,
+        })
+    }
+
+    /// What the command will read, as it is now.
+    fn stdin(&self) -> KeptInput {
+        match &self.kept.input {
+            KeptInput::File { state } => crate::runs::Executable::at(state.file.path())
+                .map_or(KeptInput::Nothing, |state| KeptInput::File { state }),
+            other => other.clone(),
+        }
+    }
+}
+
+/// A run that was approved, and has not started. It starts once, or not at all.
+#[derive(Debug)]
+pub struct Approved {
+    retry: Retry,
+    nonce: [u8; 32],
+    grant: Grant,
+}
+
+impl Approved {
+    /// Uses the approval up and runs the command to its end.
+    ///
+    /// # Errors
+    /// The command has then not run: [`Error::Approval`] when something it was bound to has changed, or its
+    /// time was over.
+    pub fn run(self, runner: &Runner, abort: &Abort, tell: &mut dyn FnMut(Event<'_>)) -> Result<RunReport, Error> {
+        let Self { retry, nonce, grant } = self;
+        let mut spec = runner.resolve(retry.request.clone())?;
+        let now = retry.binding(nonce)?;
+        let program = PinnedProgram {
+            device: now.executable.device,
+            inode: now.executable.inode,
+            size: now.executable.size,
+            mtime_ns: now.executable.modified,
+        };
+        let permit = grant.consume(&now)?;
+        spec.approved(Origin {
+            approval: permit.request().to_owned(),
+            retry_of: permit.retry_of().to_owned(),
+            program,
+        });
+        drop(permit);
+        runner.run_watched(spec, abort, tell)
+    }
+}
+
+impl Withdrawal for Abort {
+    fn is_withdrawn(&self) -> bool {
+        self.requests() > 0
+    }
+}
+
+/// The same text for the same thing.
+fn canonical(thing: &impl serde::Serialize) -> String {
+    serde_json::to_string(thing).unwrap_or_default()
+}
+
+fn host(source: std::io::Error) -> Error {
+    Error::Host {
+        doing: "could not prepare the request",
+        source,
     }
 }
 
@@ -108,22 +255,34 @@ fn exactly(change: &Change, difference: &Difference) -> Result<(), Error> {
     })
 }
 
-fn find(runner: &Runner, run: &str) -> Result<KeptRun, Error> {
-    let unknown = |reason: String| {
-        Error::input(
-            "the run",
-            run,
-            reason,
-            "name the runId of a finished run of this user; old runs are forgotten in time",
-        )
-    };
-    let state = runner.selection().state().map_err(unknown)?;
-    let kept = Runs::of(&state)
-        .and_then(|runs| runs.find(run))
-        .map_err(|error| unknown(format!("its record cannot be read: {error}")))?;
-    let kept = kept.ok_or_else(|| unknown("there is no such run, or not any more".to_owned()))?;
-    if !kept.whole {
-        return Err(unknown("its shell text was too long to be kept".to_owned()));
+impl Finished {
+    /// The finished run `run` of this user.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for a run that is not known.
+    pub fn find(runner: &Runner, run: &str) -> Result<Self, Error> {
+        let unknown = |reason: String| {
+            Error::input(
+                "the run",
+                run,
+                reason,
+                "name the runId of a finished run of this user; old runs are forgotten in time",
+            )
+        };
+        let state = runner.selection().state().map_err(unknown)?;
+        let kept = Runs::of(&state)
+            .and_then(|runs| runs.find(run))
+            .map_err(|error| unknown(format!("its record cannot be read: {error}")))?;
+        let kept = kept.ok_or_else(|| unknown("there is no such run, or not any more".to_owned()))?;
+        if !kept.whole {
+            return Err(unknown("its shell text was too long to be kept".to_owned()));
+        }
+        Ok(Self(kept))
     }
-    Ok(kept)
+
+    /// The workspace it ran in.
+    #[must_use]
+    pub fn workspace(&self) -> &Path {
+        self.0.policy.root.path()
+    }
 }

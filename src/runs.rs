@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
-use ringfence_backend::{BackendId, Door, FileId, PinnedPath, PinnedProgram, Require, SandboxMode, Temp};
+use ringfence_backend::{BackendId, Door, FileId, PinnedPath, Require, SandboxMode, Temp};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -84,7 +84,7 @@ pub(crate) struct KeptEnv {
 pub(crate) struct Executable {
     pub(crate) file: Place,
     pub(crate) size: u64,
-    pub(crate) mtime_ns: i128,
+    pub(crate) mtime_ns: i64,
 }
 
 /// What the command read.
@@ -157,18 +157,11 @@ impl Executable {
         Ok(Self {
             file: Place::of(&pinned),
             size: about.size(),
-            mtime_ns: i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec()),
+            mtime_ns: about
+                .mtime()
+                .saturating_mul(1_000_000_000)
+                .saturating_add(about.mtime_nsec()),
         })
-    }
-
-    /// The same for whoever starts it.
-    pub(crate) const fn pinned(&self) -> PinnedProgram {
-        PinnedProgram {
-            device: self.file.device,
-            inode: self.file.inode,
-            size: self.size,
-            mtime_ns: self.mtime_ns,
-        }
     }
 
     /// The first of these that the kernel would execute, taken from `workdir`.

@@ -19,7 +19,7 @@ use ringfence_backend::{SandboxMode, WorkspaceRoot};
 pub use error::SessionError;
 pub use event::Event;
 pub use identity::Identity;
-pub use store::{New, Store};
+pub use store::{Listed, New, Store};
 
 /// What a session keeps from one run to the next.
 #[derive(Clone, Debug, PartialEq, Eq)]

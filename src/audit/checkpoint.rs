@@ -1,12 +1,13 @@
 //! A checkpoint: how many records there are and the root of their tree, in the form of
 //! c2sp.org/tlog-checkpoint.
 
+use std::path::Path;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::hash::Hash;
 use super::host::host_name;
-use super::read::Reading;
 use super::verify::Verified;
 
 /// A state of a trail.
@@ -53,22 +54,20 @@ impl Checkpoint {
     }
 }
 
-impl Reading {
-    /// The name of this trail in a checkpoint: the machine, and the place of its state directory. It is
-    /// also the name of a key, so it has neither spaces nor a plus sign.
-    #[must_use]
-    pub fn origin(&self) -> String {
-        let host: String = host_name()
-            .chars()
-            .map(|c| {
-                if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_') {
-                    c
-                } else {
-                    '-'
-                }
-            })
-            .collect();
-        let place = Hash::of(self.state.as_os_str().as_encoded_bytes()).to_string();
-        format!("ringfence/{host}/{}", &place[..16])
-    }
+/// The name of the trail of a state directory in a checkpoint: the machine, and the place of the directory.
+/// It is also the name of a key, so it has neither spaces nor a plus sign.
+#[must_use]
+pub fn origin(state_dir: &Path) -> String {
+    let host: String = host_name()
+        .chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_') {
+                c
+            } else {
+                '-'
+            }
+        })
+        .collect();
+    let place = Hash::of(state_dir.as_os_str().as_encoded_bytes()).to_string();
+    format!("ringfence/{host}/{}", &place[..16])
 }

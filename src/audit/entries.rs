@@ -81,12 +81,11 @@ fn kinds(denials: &[Denial]) -> Vec<Event> {
     let mut kinds: Vec<Event> = Vec::new();
     for denial in denials {
         let key = (denial.op, &denial.path, &denial.program);
-        match places.get(&key).and_then(|at: &usize| kinds.get_mut(*at)) {
-            Some(Event::Denial { count, .. }) => *count += denial.count,
-            _ => {
-                places.insert(key, kinds.len());
-                kinds.push(event(denial));
-            }
+        if let Some(Event::Denial { count, .. }) = places.get(&key).and_then(|at: &usize| kinds.get_mut(*at)) {
+            *count = count.saturating_add(denial.count);
+        } else {
+            places.insert(key, kinds.len());
+            kinds.push(event(denial));
         }
     }
     kinds

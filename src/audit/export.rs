@@ -2,7 +2,7 @@
 //!
 //! Each record becomes one record of the other form, in the order of the trail, and nothing is kept in
 //! between: a trail of any length is exported in the memory of one record. What the other form has no
-//! name for is carried along under ours, so no form but CSV for spreadsheets changes a value.
+//! name for is carried along under ours, so that nothing is lost on the way.
 
 mod csv;
 mod ecs;
@@ -17,7 +17,9 @@ use std::fmt;
 use std::io::{self, Write};
 use std::str::FromStr;
 
-use super::line::{Envelope, Record};
+use super::line::{Envelope, Record, VERSION};
+use super::query::Filter;
+use super::{AuditError, Reading};
 use level::Outcome;
 use payload::Payload;
 
@@ -87,91 +89,93 @@ impl FromStr for Format {
 #[error("{0:?} is no format of an export; there are jsonl, ocsf, ecs, csv, journal, syslog and syslog-octets")]
 pub struct UnknownFormat(String);
 
-/// What became of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What was given out, and what was not.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
-pub enum Given {
-    /// It was written.
-    Written,
-    /// It is no record, or one that this version does not know. Nothing was written.
-    NotKnown,
+pub struct Exported {
+    /// How many records were written.
+    pub records: u64,
+    /// How many lines are no records at all, as a crash leaves them: the trail names them itself.
+    pub torn: u64,
+    /// How many records are of a kind or version that this program does not know.
+    pub unknown: u64,
+    /// The number of the first of these.
+    pub first_unknown: Option<u64>,
 }
 
-/// Writes records in one form.
-#[derive(Debug)]
-pub struct Exporter<W> {
-    format: Format,
-    out: W,
-    buffer: Vec<u8>,
+/// Why an export ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The trail cannot be read.
+    #[error(transparent)]
+    Trail(#[from] AuditError),
+    /// What was exported could not be written.
+    #[error("the export could not be written: {0}")]
+    Output(#[from] io::Error),
 }
 
-impl<W: Write> Exporter<W> {
-    /// Begins an export.
+impl Reading {
+    /// Writes the records that `filter` asks for in another form, oldest first.
     ///
     /// # Errors
-    /// What `out` says.
-    pub fn new(format: Format, mut out: W) -> io::Result<Self> {
+    /// [`ExportError`], after which a part of the records may have been written.
+    pub fn export(&self, format: Format, filter: &Filter, out: &mut impl Write) -> Result<Exported, ExportError> {
+        let mut exported = Exported::default();
+        let mut buffer = Vec::new();
         if format == Format::Csv {
             out.write_all(&csv::headings())?;
         }
-        Ok(Self {
-            format,
-            out,
-            buffer: Vec::new(),
-        })
-    }
-
-    /// Writes one line of the trail, which comes without its newline.
-    ///
-    /// # Errors
-    /// What the writer says.
-    pub fn line(&mut self, line: &[u8]) -> io::Result<Given> {
-        self.buffer.clear();
-        if self.format == Format::Jsonl {
-            if Envelope::read(line).is_none() {
-                return Ok(Given::NotKnown);
-            }
-            self.buffer.extend_from_slice(line);
-            self.buffer.push(b'\n');
-        } else {
-            let Some(read) = Read::new(line) else {
-                return Ok(Given::NotKnown);
-            };
-            self.convert(read);
-        }
-        self.out.write_all(&self.buffer)?;
-        Ok(Given::Written)
-    }
-
-    fn convert(&mut self, read: Read<'_>) {
-        let out = &mut self.buffer;
-        match self.format {
-            Format::Jsonl => out.extend_from_slice(read.line),
-            Format::Ocsf => json_line(&ocsf::event(read), out),
-            Format::Ecs => json_line(&ecs::document(read), out),
-            Format::Csv => csv::row(&read, out),
-            Format::Journal => journal::entry(&read, out),
-            Format::Syslog => {
-                syslog::message(&read, out);
-                out.push(b'\n');
-            }
-            Format::SyslogOctets => {
-                let mut message = Vec::new();
-                syslog::message(&read, &mut message);
-                out.extend_from_slice(format!("{} ", message.len()).as_bytes());
-                out.extend_from_slice(&message);
+        let mut lines = self.lines_from(0)?;
+        while let Some(piece) = lines.next().map_err(|error| self.unreadable(&error))? {
+            buffer.clear();
+            match Read::new(piece.bytes) {
+                Ok(read) if filter.admits(&read.record) => {
+                    convert(read, format, &mut buffer);
+                    out.write_all(&buffer)?;
+                    exported.records += 1;
+                }
+                Ok(_) => {}
+                Err(NotRead::Torn) => exported.torn += 1,
+                Err(NotRead::Unknown(seq)) => {
+                    exported.unknown += 1;
+                    exported.first_unknown.get_or_insert(seq);
+                }
             }
         }
+        out.flush()?;
+        Ok(exported)
     }
+}
 
-    /// Ends the export, and gives back what was written to.
-    ///
-    /// # Errors
-    /// What the writer says.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.out.flush()?;
-        Ok(self.out)
+fn convert(read: Read<'_>, format: Format, out: &mut Vec<u8>) {
+    match format {
+        Format::Jsonl => {
+            out.extend_from_slice(read.line);
+            out.push(b'\n');
+        }
+        Format::Ocsf => json_line(&ocsf::event(read), out),
+        Format::Ecs => json_line(&ecs::document(read), out),
+        Format::Csv => csv::row(&read, out),
+        Format::Journal => journal::entry(&read, out),
+        Format::Syslog => {
+            syslog::message(&read, out);
+            out.push(b'\n');
+        }
+        Format::SyslogOctets => {
+            let mut message = Vec::new();
+            syslog::message(&read, &mut message);
+            out.extend_from_slice(format!("{} ", message.len()).as_bytes());
+            out.extend_from_slice(&message);
+        }
     }
+}
+
+/// Why a line was not read.
+enum NotRead {
+    /// It is no record.
+    Torn,
+    /// It is the record of this number, in a form that is not known here.
+    Unknown(u64),
 }
 
 /// A record, and what it was read from.
@@ -180,21 +184,24 @@ struct Read<'a> {
     record: Record,
     /// What belongs to its kind alone.
     payload: Payload,
-    /// The word for its kind.
-    kind: String,
 }
 
 impl<'a> Read<'a> {
-    fn new(line: &'a [u8]) -> Option<Self> {
-        Envelope::read(line)?;
-        let record: Record = serde_json::from_slice(line).ok()?;
-        let (kind, payload) = Payload::of(&record.entry.event)?;
-        Some(Self {
-            line,
-            record,
-            payload,
-            kind,
-        })
+    fn new(line: &'a [u8]) -> Result<Self, NotRead> {
+        let Ok(record) = serde_json::from_slice::<Record>(line) else {
+            let known = Envelope::read(line).map(|envelope| envelope.seq);
+            return Err(known.map_or(NotRead::Torn, NotRead::Unknown));
+        };
+        if record.v != VERSION {
+            return Err(NotRead::Unknown(record.seq));
+        }
+        let payload = Payload::of(&record.entry.event).ok_or(NotRead::Unknown(record.seq))?;
+        Ok(Self { line, record, payload })
+    }
+
+    /// The word for its kind.
+    const fn kind(&self) -> &'static str {
+        self.record.entry.event.name()
     }
 
     /// When it was written, in microseconds since 1970.
@@ -210,4 +217,4 @@ fn json_line(value: &serde_json::Value, out: &mut Vec<u8>) {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+mod tests;

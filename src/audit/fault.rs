@@ -45,6 +45,8 @@ pub enum FaultKind {
     Rewritten,
     /// What the checkpoint counts was pruned since, and cannot be compared.
     Unprovable,
+    /// The checkpoint lacks the signature that was asked for.
+    Unsigned,
 }
 
 impl fmt::Display for Fault {

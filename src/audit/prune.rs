@@ -79,9 +79,12 @@ impl Trail {
         self.append(&records, Durability::Disk)?;
         let mut pruned = Pruned::default();
         for ((first, size), end) in segments.iter().zip(&sizes).zip(&ends).take(records.len()) {
-            self.dir
-                .remove_file(segment::name(*first))
-                .map_err(|error| self.unwritable(format!("{}: {error}", segment::name(*first))))?;
+            match self.dir.remove_file(segment::name(*first)) {
+                Ok(()) => {}
+                // Somebody else removes the same at the same time.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(self.unwritable(format!("{}: {error}", segment::name(*first)))),
+            }
             pruned.through = Some(*end);
             pruned.segments += 1;
             pruned.bytes += size;

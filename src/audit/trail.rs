@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use nix::sys::resource::{Resource, getrlimit};
+
 use super::AuditError;
 use super::hash::Hash;
 use super::host::Host;
@@ -115,11 +117,18 @@ impl Trail {
             }
             if let Some((seq, hash)) = last {
                 (end.seq, end.hash) = (seq, hash);
-                return Ok(end);
+            } else if *first > 1 {
+                continue;
             }
-            if *first == 1 {
-                return Ok(end);
-            }
+            // What is written to a segment of another name would not verify.
+            return match segments.last() {
+                Some(newest) if age > 0 && *newest != end.seq + 1 => Err(format!(
+                    "{} has no record, and record {} is the next",
+                    segment::name(*newest),
+                    end.seq + 1
+                )),
+                _ => Ok(end),
+            };
         }
         match segments.last() {
             None => Ok(end),
@@ -210,6 +219,12 @@ impl Trail {
 fn write_at_once(mut file: &File, length: u64, text: &[u8]) -> io::Result<()> {
     if text.is_empty() {
         return Ok(());
+    }
+    // Who writes beyond this limit is killed for it.
+    let (most, _) = getrlimit(Resource::RLIMIT_FSIZE)?;
+    if length.saturating_add(text.len() as u64) > most {
+        let reason = format!("no file of this process may be larger than {most} bytes (ulimit -f)");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, reason));
     }
     let outcome = loop {
         match file.write(text) {

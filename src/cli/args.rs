@@ -4,6 +4,9 @@
 //! text here and are read in `values`, so that a wrong one is a typed error with a document.
 
 mod approvals;
+mod audit;
+mod retry;
+mod session;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,6 +17,13 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use ringfence::config::Recording;
 use ringfence::{BackendId, Evidence, Require, SandboxMode, Temp};
+
+pub(crate) use audit::{
+    AuditArgs, AuditCommand, CheckpointArgs, ExportArgs, KeyArgs, ListArgs, PruneArgs, ShowArgs, SummaryArgs, TailArgs,
+    VerifyArgs,
+};
+pub(crate) use retry::RetryArgs;
+pub(crate) use session::SessionCommand;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -53,8 +63,13 @@ pub(crate) enum Command {
     /// Show the policy of a run, and what each backend would do for it; run nothing
     #[command(override_usage = EXPLAIN_USAGE)]
     Explain(Box<RunArgs>),
+    /// Ask for one looser run of a finished one, and run it when the answer is yes
+    #[command(after_help = retry::RETRY_EXAMPLES)]
+    Retry(RetryArgs),
     /// Show what this host can confine, and how to make it better
     Doctor(DoctorArgs),
+    /// The trail of what was run, refused and decided
+    Audit(AuditArgs),
     /// Keep a directory and a mode from one run to the next
     #[command(subcommand)]
     Session(SessionCommand),
@@ -187,51 +202,6 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
-/// What `ringfence session` does.
-#[derive(Debug, Subcommand)]
-pub(crate) enum SessionCommand {
-    /// Make a session, and print its id
-    New {
-        /// Its directory, for ever [default: this one]
-        #[arg(short = 'C', long, value_name = "DIR", value_parser = path())]
-        workspace: Option<PathBuf>,
-        /// Its mode [default: none of its own, so that of the deployment]
-        #[arg(short, long, value_parser = one_of(&MODES))]
-        mode: Option<SandboxMode>,
-        /// Its id: up to 64 letters, digits, `.`, `_` and `-` [default: one is made up]
-        #[arg(long, value_name = "NAME")]
-        id: Option<String>,
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show a session and what happened to it
-    Show {
-        /// Its id
-        id: String,
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show every session
-    List {
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
-    },
-    /// Switch a session to a mode, from its next run on
-    Mode {
-        /// Its id
-        id: String,
-        /// The mode
-        #[arg(value_parser = one_of(&MODES))]
-        mode: SandboxMode,
-        /// Print one JSON document
-        #[arg(long)]
-        json: bool,
-    },
-}
-
 /// A backend by name, or the first that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BackendChoice {
@@ -300,12 +270,7 @@ impl Cli {
             Command::Run(args) => args.one_command("run")?,
             // Of a policy something can be said without a command.
             Command::Explain(args) if args.has_command() => args.one_command("explain")?,
-            Command::Explain(_)
-            | Command::Doctor(_)
-            | Command::Session(_)
-            | Command::Approvals(_)
-            | Command::Approve(_)
-            | Command::Deny(_) => {}
+            _ => {}
         }
         Ok(cli)
     }

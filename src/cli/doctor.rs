@@ -3,6 +3,7 @@
 
 mod backends;
 mod brokers;
+mod deployment;
 mod evidence;
 mod hard_links;
 mod layers;
@@ -20,6 +21,7 @@ use serde::Serialize;
 
 use backends::BackendRow;
 use brokers::BrokerRow;
+use deployment::DeploymentRow;
 use hard_links::HardLinks;
 use layers::LayerRow;
 use modes::ModeRow;
@@ -41,6 +43,7 @@ pub(crate) struct Findings {
     /// Whether every place was asked in time.
     brokers_complete: bool,
     hard_links: HardLinks,
+    deployment: DeploymentRow,
 }
 
 impl Findings {
@@ -86,6 +89,7 @@ pub(crate) fn examine(workspace: Option<&Path>) -> Result<Findings, Error> {
             .collect(),
         brokers: found.rows,
         brokers_complete: found.complete,
+        deployment: deployment::examine(root.as_ref().ok()),
         hard_links: hard_links::examine(root),
     })
 }

@@ -50,7 +50,7 @@ impl Documents {
     pub(crate) fn open(&mut self, args: &RunArgs) -> Result<(), Error> {
         if let Some(path) = &args.report {
             let hint = "name a file that you may write, by a path without links";
-            let file = create(path).map_err(|e| refused("--report", path, &e, hint))?;
+            let file = create(path, 0o666).map_err(|e| refused("--report", path, &e, hint))?;
             self.others.push((format!("--report {}", path.display()), file));
         }
         if let Some(number) = args.report_fd {
@@ -124,12 +124,12 @@ impl Documents {
 
 /// Makes or empties a file. No link is followed on the way: a command of an earlier run may have left it.
 #[cfg(target_os = "linux")]
-fn create(path: &Path) -> io::Result<File> {
+pub(crate) fn create(path: &Path, mode: u32) -> io::Result<File> {
     use nix::fcntl::{AT_FDCWD, OpenHow, ResolveFlag, openat2};
     use nix::sys::stat::Mode;
     let how = OpenHow::new()
         .flags(OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_TRUNC | OFlag::O_CLOEXEC)
-        .mode(Mode::from_bits_truncate(0o666))
+        .mode(Mode::from_bits_truncate(mode))
         .resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     Ok(File::from(openat2(AT_FDCWD, path, how)?))
 }
@@ -137,7 +137,7 @@ fn create(path: &Path) -> io::Result<File> {
 /// Makes or empties a file. No link is followed on the way but for those of the system itself: a command
 /// of an earlier run may have left it.
 #[cfg(not(target_os = "linux"))]
-fn create(path: &Path) -> io::Result<File> {
+pub(crate) fn create(path: &Path, mode: u32) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     const SYSTEMS: [&str; 3] = ["/tmp", "/var", "/etc"];
     let linked = SYSTEMS.iter().any(|link| path.starts_with(link));
@@ -149,6 +149,7 @@ fn create(path: &Path) -> io::Result<File> {
         .write(true)
         .create(true)
         .truncate(true)
+        .mode(mode)
         .custom_flags(nix::libc::O_NOFOLLOW_ANY)
         .open(plain)
 }

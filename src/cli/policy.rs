@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsStr;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use ringfence::policy::{git_worktree, host_temp, open_protected, open_root, open_writable};
+use ringfence::policy::{git_worktree, host_temp, open_protected, open_root, open_writable, settled};
 use ringfence::profile::{self, Profile};
 use ringfence::{
     Deployment, Door, Error, PinnedPath, SandboxExecutionPolicy, SandboxMode, SessionPolicy, Surroundings, Temp,
@@ -160,37 +159,9 @@ fn absolute(value: Option<&OsStr>) -> Option<PathBuf> {
     value.map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-/// A path that is canonical as far as it exists.
-fn settled(path: &Path) -> PathBuf {
-    let mut rest = Vec::new();
-    for existing in path.ancestors() {
-        match PinnedPath::open(existing) {
-            Ok(pinned) => {
-                return rest
-                    .iter()
-                    .rev()
-                    .fold(pinned.path().to_owned(), |sum, name| sum.join(name));
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => rest.extend(existing.file_name()),
-            Err(_) => break,
-        }
-    }
-    path.to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_path_is_canonical_as_far_as_it_exists() {
-        let directory = tempfile::tempdir().unwrap();
-        let real = PinnedPath::open(directory.path()).unwrap().path().to_owned();
-        std::os::unix::fs::symlink(&real, real.join("link")).unwrap();
-        assert_eq!(settled(&real.join("link")), real);
-        assert_eq!(settled(&real.join("link/a/b")), real.join("a/b"));
-        assert_eq!(settled(Path::new("/no-such-place/a")), Path::new("/no-such-place/a"));
-    }
 
     #[test]
     fn a_relative_place_is_none() {

@@ -24,6 +24,11 @@ pub(crate) fn trouble(text: &str) {
     to_stderr(&format!("ringfence: {}\n", visible(text)));
 }
 
+/// Says on stderr what to do about it.
+pub(crate) fn hint(text: &str) {
+    to_stderr(&format!("hint: {}\n", visible(text)));
+}
+
 /// Says on stderr why no command ran.
 pub(crate) fn error(error: &Error) {
     to_stderr(&error_text(error));

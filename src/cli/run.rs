@@ -6,7 +6,7 @@ use ringfence::exec::new_run_id;
 use ringfence::facts::LongCommand;
 use ringfence::facts::{DenialEntry, SCHEMA};
 use ringfence::selection::Selection;
-use ringfence::{BackendId, Error, ErrorReport, Event, ExecSpec, RunReport, Runner, SandboxMode};
+use ringfence::{Abort, BackendId, Error, ErrorReport, Event, ExecSpec, RunReport, Runner, SandboxMode};
 
 use serde::Serialize;
 
@@ -68,7 +68,7 @@ fn attempt(args: &RunArgs, run_id: &str, documents: &mut Documents) -> Result<u8
 }
 
 /// The runner that records what is deployed to be recorded.
-pub(crate) fn recorded(runner: Runner, standing: &Standing) -> Runner {
+fn recorded(runner: Runner, standing: &Standing) -> Runner {
     runner.with_audit(standing.recording, standing.settings.sources())
 }
 
@@ -78,8 +78,18 @@ fn execute(
     captured: bool,
     documents: &mut Documents,
 ) -> Result<(RunReport, Option<i32>), Error> {
+    follow(captured, documents, |abort, tell| runner.run_watched(spec, abort, tell))
+}
+
+/// Follows a run: signals of this process reach it, and whoever reads events hears of it. Tells the report, and
+/// the signal that told this process to stop.
+pub(super) fn follow(
+    captured: bool,
+    documents: &mut Documents,
+    run: impl FnOnce(&Abort, &mut dyn FnMut(Event<'_>)) -> Result<RunReport, Error>,
+) -> Result<(RunReport, Option<i32>), Error> {
     let signals = StopSignals::watch(captured)?;
-    let report = runner.run_watched(spec, signals.abort(), &mut |event| match event {
+    let report = run(signals.abort(), &mut |event| match event {
         Event::Started(spec) => documents.event("run.start", &Start::of(spec)),
         Event::Stopped(command) if command.is_still_so() && signals.stop_along() => command.resume(),
         Event::Stopped(_) => {}
@@ -126,7 +136,7 @@ fn show(plan: &DryRun<'_>, documents: &mut Documents) {
 
 /// The exit status of a run that took place. Who told Ringfence to stop hears that it did, and
 /// never that all went well.
-fn status(report: &RunReport, told: Option<i32>) -> u8 {
+pub(super) fn status(report: &RunReport, told: Option<i32>) -> u8 {
     match told {
         Some(signal) => u8::try_from(128 + signal).unwrap_or(u8::MAX),
         None if report.timed_out => TIMED_OUT,

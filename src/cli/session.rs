@@ -7,7 +7,7 @@ use ringfence::audit::{Durability, Entry, Event as Record, Trail};
 use ringfence::config::{Recording, Settings};
 use ringfence::exec::new_run_id;
 use ringfence::facts::SCHEMA;
-use ringfence::session::{Event, New, Session};
+use ringfence::session::{Event, Listed, New, Session};
 use ringfence::{Error, ErrorCode, ErrorReport, SandboxMode};
 use serde::Serialize;
 
@@ -130,7 +130,7 @@ fn show(id: &str) -> Result<Told, Error> {
 fn list() -> Result<Told, Error> {
     let mut text = String::new();
     let mut rows = Vec::new();
-    for (id, session) in sessions()?.list()? {
+    for Listed { id, session } in sessions()?.list()? {
         rows.push(match session {
             Ok(session) => {
                 let view = View::of(&session, &settings_of(&session));

@@ -7,6 +7,7 @@ use ringfence_backend::SandboxMode;
 use serde::{Deserialize, Serialize};
 
 use super::layer::Standing;
+use crate::paths::settled;
 use crate::tables::Place;
 
 /// Whether anybody is asked.
@@ -79,10 +80,15 @@ pub struct Reject {
 }
 
 impl Reject {
-    /// Whether a request for a writable root is rejected.
+    /// Whether a request for a writable root is rejected: the canonical path of one. Links on the way to what the
+    /// rule names are followed, as they were on the way to the root.
     #[must_use]
     pub fn rejects_write(&self, root: &Path) -> bool {
-        matches!(&self.what, Rejected::Write(path) if root.starts_with(path) || path.starts_with(root))
+        let Rejected::Write(named) = &self.what else {
+            return false;
+        };
+        let meets = |path: &Path| root.starts_with(path) || path.starts_with(root);
+        meets(named) || meets(&settled(named))
     }
 
     /// Whether a request for a mode is rejected.

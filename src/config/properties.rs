@@ -23,7 +23,7 @@ fn said<T: std::fmt::Debug + Clone + 'static>(values: Vec<T>) -> impl Strategy<V
 }
 
 fn any_layer(origin: Origin) -> impl Strategy<Value = Layer> {
-    let everybody = vec![Answerer::Tty, Answerer::Queue, Answerer::Hook];
+    let everybody = [Answerer::Tty, Answerer::Queue, Answerer::Hook];
     let groups: Vec<_> = (0_u8..8)
         .map(|bits| {
             (0..3)

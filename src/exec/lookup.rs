@@ -7,7 +7,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The paths to try for a program, in order. The child tries them from its working directory.
-pub(super) fn candidates(program: &OsStr, env: &[(OsString, OsString)]) -> Vec<OsString> {
+pub(crate) fn candidates(program: &OsStr, env: &[(OsString, OsString)]) -> Vec<OsString> {
     if program.as_bytes().contains(&b'/') {
         return vec![program.to_owned()];
     }

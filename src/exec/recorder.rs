@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::spec::ExecSpec;
 use super::{Runner, kept};
-use crate::audit::{self, Durability, Entry, Event, Recording, Trail};
+use crate::audit::{self, AuditError, Durability, Entry, Event, Recording, Trail};
 use crate::config::Loaded;
 use crate::error::Error;
 use crate::facts::{Recorded, RunReport};
@@ -19,7 +19,7 @@ pub(super) struct Recorder {
     place: Option<(Trail, Runs)>,
     run: Option<KeptRun>,
     /// Why it is not recorded, the first time that something was not.
-    reason: Option<String>,
+    reason: Option<AuditError>,
 }
 
 impl Recorder {
@@ -34,7 +34,7 @@ impl Recorder {
         if recording != Recording::Off {
             match place(selection, policy) {
                 Ok(place) => recorder.place = Some(place),
-                Err(reason) => recorder.reason = Some(reason),
+                Err(reason) => recorder.not_recorded(unwritable(selection, reason)),
             }
         }
         recorder
@@ -52,10 +52,10 @@ impl Recorder {
         if recorder.place.is_some() {
             match kept::before(spec) {
                 Ok(run) => recorder.run = Some(run),
-                Err(error) => recorder.not_recorded(&error.to_string()),
+                Err(error) => recorder.not_recorded(unwritable(&runner.selection, error.to_string())),
             }
         }
-        recorder.required(&runner.selection)?;
+        recorder.required()?;
         Ok(recorder)
     }
 
@@ -65,42 +65,50 @@ impl Recorder {
     }
 
     /// Records how a run ended.
-    pub(super) fn end(mut self, report: &RunReport) -> Recorded {
+    pub(super) fn end(mut self, selection: &Selection, report: &RunReport) -> Recorded {
         self.write(&audit::entries::ended(report));
         if let (Some((_, runs)), Some(mut run)) = (&self.place, self.run.take()) {
             run.outcome = kept::after(report);
             if let Err(error) = runs.keep(&run) {
-                self.not_recorded(&format!("it could not be kept for a retry: {error}"));
+                let reason = format!("the run could not be kept for a retry: {error}");
+                self.not_recorded(unwritable(selection, reason));
             }
         }
         match (self.recording, self.reason) {
             (Recording::Off, _) => Recorded::NotAsked,
             (_, None) => Recorded::Yes,
-            (_, Some(reason)) => Recorded::No { reason },
+            (_, Some(error)) => Recorded::No {
+                reason: error.to_string(),
+            },
         }
     }
 
     fn write(&mut self, entries: &[Entry]) {
         let Some((trail, _)) = &self.place else { return };
         if let Err(error) = trail.append(entries, Durability::Kernel) {
-            self.not_recorded(&error.to_string());
+            self.not_recorded(error);
         }
     }
 
-    fn not_recorded(&mut self, reason: &str) {
-        self.reason.get_or_insert_with(|| reason.to_owned());
+    fn not_recorded(&mut self, error: AuditError) {
+        self.reason.get_or_insert(error);
     }
 
-    fn required(&self, selection: &Selection) -> Result<(), Error> {
-        match (self.recording, &self.reason) {
-            (Recording::Required, Some(reason)) => Err(Error::Audit {
-                source: audit::AuditError::Unwritable {
-                    path: selection.state_dir().unwrap_or(Path::new("")).join("audit"),
-                    reason: reason.clone(),
-                },
-            }),
-            _ => Ok(()),
+    fn required(&mut self) -> Result<(), Error> {
+        match (self.recording, self.reason.take()) {
+            (Recording::Required, Some(source)) => Err(Error::Audit { source }),
+            (_, reason) => {
+                self.reason = reason;
+                Ok(())
+            }
         }
+    }
+}
+
+fn unwritable(selection: &Selection, reason: String) -> AuditError {
+    AuditError::Unwritable {
+        path: selection.state_dir().unwrap_or(Path::new("")).join("audit"),
+        reason,
     }
 }
 

@@ -176,6 +176,10 @@ impl Difference {
     }
 }
 
+#[allow(
+    clippy::unnecessary_debug_formatting,
+    reason = "a path may have any characters, and the quotes show where it ends"
+)]
 impl fmt::Display for Difference {
     /// One change a line, such as `+ write "/srv/cache"`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

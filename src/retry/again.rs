@@ -10,7 +10,7 @@ use ringfence_backend::{PinnedPath, SandboxExecutionPolicy, Temp};
 use crate::error::Error;
 use crate::exec::env::NO_TERMINAL;
 use crate::exec::limits::Resource;
-use crate::exec::{Capture, Evidence, ExecRequest, Input, new_run_id};
+use crate::exec::{Capture, Evidence, ExecRequest, Input};
 use crate::policy::{
     ApprovedChange, Deployment, Field, SessionPolicy, Surroundings, host_temp, open_protected, open_root,
     open_writable, refuse_broad, resolve,
@@ -57,7 +57,7 @@ pub(super) fn policies(kept: &KeptPolicy, change: &Change, around: &Circumstance
         protected,
         temp: chosen(kept),
         closed: kept.closed.clone(),
-        require: kept.require,
+        require: kept.require.max(around.require),
         ceiling: around.ceiling,
     };
     let session = kept.session.as_ref().map(|id| SessionPolicy {
@@ -141,7 +141,7 @@ pub(super) fn request(
         limits.insert(resource, *value);
     }
     Ok(ExecRequest {
-        run_id: new_run_id(),
+        run_id: around.run_id.clone(),
         argv: kept.argv.iter().map(|word| word.0.clone()).collect(),
         policy,
         workdir: Some(kept.workdir.path().to_owned()),

@@ -35,6 +35,12 @@ pub enum SessionError {
         /// Why, in a sentence.
         reason: String,
     },
+    /// A run in the session could write the sessions.
+    #[error("a run in a session must not be able to write the sessions: {reason}")]
+    WithinReach {
+        /// Why it could, in a sentence.
+        reason: String,
+    },
     /// The session's log says something it cannot mean.
     #[error("the session's log {}, line {line}, cannot be read: {reason}", file.display())]
     Corrupt {
@@ -83,7 +89,7 @@ impl SessionError {
         match self {
             Self::Unknown { .. } | Self::Name { .. } | Self::Taken { .. } => ErrorCode::InputInvalid,
             Self::State { .. } => ErrorCode::Internal,
-            Self::Corrupt { .. } | Self::UnknownMode { .. } => ErrorCode::PolicyInvalid,
+            Self::WithinReach { .. } | Self::Corrupt { .. } | Self::UnknownMode { .. } => ErrorCode::PolicyInvalid,
             Self::Gone { .. } | Self::Replaced { .. } => ErrorCode::WorkdirUnusable,
         }
     }
@@ -97,6 +103,9 @@ impl SessionError {
             Self::Taken { .. } => "choose another name, or go on with that session",
             Self::State { .. } => {
                 "make the state directory writable for you and for no run, or name another with RINGFENCE_STATE_DIR"
+            }
+            Self::WithinReach { .. } => {
+                "leave the state directory out of what the run may write, or name another with RINGFENCE_STATE_DIR"
             }
             Self::Corrupt { .. } | Self::UnknownMode { .. } => {
                 "the log is only written by Ringfence, so find out who changed it; make a new session to go on"

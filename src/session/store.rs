@@ -45,6 +45,15 @@ pub struct New<'a> {
     pub id: Option<&'a str>,
 }
 
+/// A session as the list has it.
+#[derive(Debug)]
+pub struct Listed {
+    /// Its id.
+    pub id: String,
+    /// What it is, or why it cannot be used.
+    pub session: Result<Session, SessionError>,
+}
+
 impl Store {
     /// Opens the sessions in `state_dir`, which is made if it is not there.
     ///
@@ -93,11 +102,11 @@ impl Store {
         Ok(session)
     }
 
-    /// Every session, by its id, in the order of the ids, and why one cannot be used.
+    /// Every session, in the order of the ids.
     ///
     /// # Errors
     /// [`SessionError::State`] when the directory cannot be read.
-    pub fn list(&self) -> Result<Vec<(String, Result<Session, SessionError>)>, SessionError> {
+    pub fn list(&self) -> Result<Vec<Listed>, SessionError> {
         let Some(dir) = self.existing()? else {
             return Ok(Vec::new());
         };
@@ -105,7 +114,10 @@ impl Store {
         let ids = names.iter().filter_map(|name| name.strip_suffix(SUFFIX));
         let ids = ids.filter(|id| named(id).is_ok());
         Ok(ids
-            .map(|id| (id.to_owned(), self.log(&dir, id).map(|log| log.session)))
+            .map(|id| Listed {
+                id: id.to_owned(),
+                session: self.log(&dir, id).map(|log| log.session),
+            })
             .collect())
     }
 
@@ -152,19 +164,19 @@ impl Store {
     /// Makes sure that no run under this policy can write the sessions.
     ///
     /// # Errors
-    /// [`SessionError::State`] when one could.
+    /// [`SessionError::WithinReach`] when one could.
     pub fn is_out_of_reach_of(&self, policy: &SandboxExecutionPolicy) -> Result<(), SessionError> {
-        let state = |reason| SessionError::State { reason };
+        let within = |reason| SessionError::WithinReach { reason };
         if !policy.mode().confines() {
             return Ok(());
         }
-        StateDir::open(self.state.path(), Some(policy)).map_err(state)?;
+        StateDir::open(self.state.path(), Some(policy)).map_err(within)?;
         let inside = policy
             .writable()
             .iter()
             .find(|root| root.path().starts_with(self.state.path()));
         inside.map_or(Ok(()), |root| {
-            Err(state(format!(
+            Err(within(format!(
                 "{} lies in the state directory, and this run could write it",
                 root.path().display()
             )))

@@ -87,6 +87,7 @@ impl StateDir {
 
 /// Whether somebody holds it; nobody is kept from it by the question.
 #[cfg(target_os = "linux")]
+#[allow(clippy::cast_possible_truncation, reason = "the constants of fcntl(2) are small")]
 fn is_locked(file: &File) -> Result<bool, Errno> {
     use nix::fcntl::{FcntlArg, fcntl};
     let mut found = WHOLE;
@@ -106,6 +107,7 @@ fn is_locked(file: &File) -> Result<bool, Errno> {
 
 /// A write lock of a whole file.
 #[cfg(target_os = "linux")]
+#[allow(clippy::cast_possible_truncation, reason = "the constants of fcntl(2) are small")]
 const WHOLE: nix::libc::flock = nix::libc::flock {
     l_type: nix::libc::F_WRLCK as nix::libc::c_short,
     l_whence: nix::libc::SEEK_SET as nix::libc::c_short,

@@ -11,6 +11,8 @@
 
 mod approvals;
 mod attacks;
+mod audit;
+mod config;
 mod containment;
 mod doctor;
 mod doors;
@@ -18,6 +20,7 @@ mod environment;
 mod escapes;
 mod evidence;
 mod explain;
+mod exports;
 mod hosts;
 mod input;
 mod kernel_log;
@@ -30,7 +33,9 @@ mod output;
 mod passthrough;
 mod privilege;
 mod protected;
+mod retry;
 mod runner;
+mod session;
 mod stdin;
 mod streams;
 mod support;

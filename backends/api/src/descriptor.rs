@@ -24,13 +24,14 @@ pub fn inherited(number: i32) -> io::Result<OwnedFd> {
 /// What a program needs of its process before anything else; a library's host decides for itself.
 ///
 /// Ends of children are heard of, which they are not when SIGCHLD was inherited ignored (wait(2)).
-/// A closed reader is an error and no death (SIGPIPE). The standard descriptors are open, so that
+/// A closed reader is an error and no death (SIGPIPE), and so is a file that may not grow (SIGXFSZ). The standard descriptors are open, so that
 /// no other file ever takes their numbers.
 pub fn prepare_process() {
     // SAFETY: dispositions that run no code of ours; descriptor numbers; a constant path.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         for number in 0..3 {
             if libc::fcntl(number, libc::F_GETFD) < 0 {
                 // The lowest free number is this one: those below are open.

@@ -52,7 +52,7 @@ pub(super) fn row(read: &Read<'_>, out: &mut Vec<u8>) {
         record.uid.to_string(),
         optional(&record.entry.session),
         optional(&record.entry.run),
-        read.kind.clone(),
+        read.kind().to_owned(),
         Outcome::of(&record.entry.event).word().to_owned(),
     ];
     let of_kind = OF_KIND.map(|name| read.payload.text(name).unwrap_or_default());

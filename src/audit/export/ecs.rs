@@ -25,7 +25,7 @@ pub(super) fn document(mut read: Read<'_>) -> Value {
             "module": "ringfence",
             "dataset": "ringfence.audit",
             "provider": "ringfence",
-            "action": read.kind,
+            "action": read.kind(),
             "category": category,
             "type": kinds,
             "outcome": Outcome::of(&event).word(),

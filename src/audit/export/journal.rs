@@ -25,7 +25,7 @@ pub(super) fn entry(read: &Read<'_>, out: &mut Vec<u8>) {
     field("PRIORITY", Level::of(event).syslog().to_string().as_bytes(), out);
     field("SYSLOG_FACILITY", b"10", out);
     field("SYSLOG_IDENTIFIER", b"ringfence", out);
-    field("RINGFENCE_TYPE", read.kind.as_bytes(), out);
+    field("RINGFENCE_TYPE", read.kind().as_bytes(), out);
     field("RINGFENCE_SEQ", record.seq.to_string().as_bytes(), out);
     field("RINGFENCE_ID", record.id.as_bytes(), out);
     field("RINGFENCE_PREV", record.prev.as_bytes(), out);

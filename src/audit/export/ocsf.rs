@@ -105,7 +105,7 @@ fn metadata(read: &Read<'_>, security_control: bool) -> Value {
         "profiles": profiles,
         "uid": record.id,
         "sequence": record.seq,
-        "event_code": read.kind,
+        "event_code": read.kind(),
         "log_name": "audit",
         "log_version": record.v.to_string(),
         "original_time": record.time,

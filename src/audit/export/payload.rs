@@ -10,16 +10,13 @@ use super::super::record::Event;
 pub(super) struct Payload(Map<String, Value>);
 
 impl Payload {
-    /// The word for the kind of an event, and its fields. What is absent is left out.
-    pub(super) fn of(event: &Event) -> Option<(String, Self)> {
+    /// The fields of an event. What is absent is left out.
+    pub(super) fn of(event: &Event) -> Option<Self> {
         let Ok(Value::Object(mut fields)) = serde_json::to_value(event) else {
             return None;
         };
-        let Some(Value::String(kind)) = fields.remove("type") else {
-            return None;
-        };
-        fields.retain(|_, value| !value.is_null());
-        Some((kind, Self(fields)))
+        fields.retain(|name, value| name != "type" && !value.is_null());
+        Some(Self(fields))
     }
 
     /// Takes out a field that was written under another name.

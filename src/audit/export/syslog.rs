@@ -45,7 +45,7 @@ pub(super) fn message(read: &Read<'_>, out: &mut Vec<u8>) {
         AUTHPRIV * 8 + level.syslog(),
         stamp(&record.time),
         plain(&record.host, 255),
-        plain(&read.kind, 32),
+        plain(read.kind(), 32),
     );
     out.extend_from_slice(header.as_bytes());
     parameter("seq", &record.seq.to_string(), out);

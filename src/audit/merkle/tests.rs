@@ -50,7 +50,9 @@ fn two_ranges_are_as_one() {
     let leaves = leaves(70);
     let range = |from: usize, to: usize| {
         let mut range = Range::starting_at(from as u64);
-        leaves[from..to].iter().for_each(|leaf| range.push(*leaf));
+        for leaf in &leaves[from..to] {
+            range.push(*leaf);
+        }
         range
     };
     for middle in 0..=70 {
@@ -68,7 +70,9 @@ fn two_ranges_are_as_one() {
 fn an_earlier_root_is_told_where_the_subtrees_tell_it_and_nowhere_else() {
     let leaves = leaves(13);
     let mut range = Range::starting_at(0);
-    leaves.iter().for_each(|leaf| range.push(*leaf));
+    for leaf in &leaves {
+        range.push(*leaf);
+    }
     for size in 0..=13 {
         let expected = [0, 8, 12, 13].contains(&size).then(|| root(&leaves[..size]));
         assert_eq!(range.root_at(size as u64), expected, "{size}");

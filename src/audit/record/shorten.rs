@@ -93,8 +93,7 @@ fn cut(text: &mut String, most: usize) {
     if text.len() > most {
         let kept = text.floor_char_boundary(most);
         let left = text.len() - kept;
-        text.truncate(kept);
-        text.push_str(&format!(" [{left} bytes left out]"));
+        *text = format!("{} [{left} bytes left out]", &text[..kept]);
     }
 }
 

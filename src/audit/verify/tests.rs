@@ -1,9 +1,12 @@
 //! Faults that are found, and ends that are none.
 
+mod exhaustive;
+
 use std::fs;
 use std::path::PathBuf;
 
-use super::super::{Durability, Entry, Keep, Trail};
+use super::super::read::Piece;
+use super::super::{Durability, Entry, Event, Keep, Trail, segment};
 use super::*;
 use crate::state::tests::place;
 
@@ -98,7 +101,8 @@ fn a_torn_end_is_no_fault_and_one_that_was_followed_must_be_what_is_named() {
     let scene = Scene::with(2);
     let path = scene.segment(1);
     let whole = fs::read(&path).unwrap();
-    for torn in [&b"{\"v\":1,\"s"[..], b"\0\0\0\0", b"x\n", b"x\ny", &[b'x'; 200_000]] {
+    let long = vec![b'x'; 200_000];
+    for torn in [&b"{\"v\":1,\"s"[..], b"\0\0\0\0", b"x\n", b"x\ny", &long] {
         fs::write(&path, [&whole, torn].concat()).unwrap();
         let verified = scene.verify().unwrap();
         assert_eq!((verified.last, verified.torn), (2, torn.len() as u64));

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
 use ringfence::SandboxMode;
+use ringfence::config::Answerer;
 
 use super::{MODES, one_of, path};
 
@@ -31,9 +32,9 @@ pub(crate) struct RetryArgs {
     /// Why it is needed, for whoever decides
     #[arg(long, value_name = "TEXT")]
     pub(crate) justification: String,
-    /// Who is asked: tty, queue or hook (repeatable, in this order) [default: as configured, else tty at a terminal, then queue]
+    /// Who is asked: tty, queue or hook [default: as deployed, else tty, then queue]
     #[arg(long, value_name = "HOW", value_parser = one_of(&ANSWERERS))]
-    pub(crate) answer: Vec<Answerer>,
+    pub(crate) answer: Option<Answerer>,
     /// How long to wait for an answer, such as 90s or 15m [default: 15m]
     #[arg(long, value_name = "DUR", allow_hyphen_values = true)]
     pub(crate) wait: Option<OsString>,
@@ -44,3 +45,9 @@ pub(crate) struct RetryArgs {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+const ANSWERERS: [(&str, Answerer); 3] = [
+    (Answerer::Tty.name(), Answerer::Tty),
+    (Answerer::Queue.name(), Answerer::Queue),
+    (Answerer::Hook.name(), Answerer::Hook),
+];

@@ -18,6 +18,7 @@ pub(crate) fn text(findings: &Findings) -> String {
     findings.evidence.iter().for_each(|row| layer(&mut rows, row));
     rows.heading("Modes");
     findings.modes.iter().for_each(|row| mode(&mut rows, row));
+    super::deployment::text(&mut rows, &findings.deployment);
     brokers(&mut rows, &findings.brokers, findings.brokers_complete);
     hard_links(&mut rows, &findings.hard_links);
     rows.text

@@ -4,7 +4,7 @@ use ringfence_backend::{SandboxExecutionPolicy, WorkspaceRoot};
 
 use super::*;
 use crate::exec::env::{EnvChanges, command_environment};
-use crate::policy::{Deployment, Surroundings, resolve};
+use crate::policy::{Deployment, SessionPolicy, Surroundings, resolve};
 
 /// A contributor that declares and returns what it is told to.
 #[derive(Clone, Debug)]
@@ -145,6 +145,24 @@ fn what_a_run_gets_is_rebuilt_and_a_stale_value_never_comes_through() {
         Some(&("HOST_SESSION".into(), "s1".into())),
         "managed entries come last"
     );
+}
+
+#[test]
+fn a_command_is_told_its_session_and_never_a_stale_one() {
+    let here = Surroundings::of(WorkspaceRoot::open(Path::new(".")).unwrap());
+    let session = SessionPolicy {
+        id: "s1".to_owned(),
+        mode: None,
+        root: here.caller_dir.clone(),
+    };
+    for (session, expected) in [(Some(&session), Some("s1")), (None, None)] {
+        let policy = resolve(&Deployment::default(), session, None, &here).unwrap();
+        let mut request = ExecRequest::new(vec!["true".into()], policy);
+        request.env = vec![("RINGFENCE_SESSION".into(), "stale".into())];
+        let vars = ManagedEnv::default().complete(&request, Path::new("/w"), None).unwrap();
+        let told = vars.iter().find(|(name, _)| name == "RINGFENCE_SESSION");
+        assert_eq!(told.and_then(|(_, value)| value.to_str()), expected);
+    }
 }
 
 #[test]

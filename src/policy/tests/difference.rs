@@ -75,7 +75,8 @@ fn what_opens_here_and_closes_there_is_no_loosening() {
         world.of(&deployment).unwrap()
     };
     let standing = policy(&|_| {});
-    let stricter: [(&str, &dyn Fn(&mut Deployment)); 4] = [
+    type Change<'a> = &'a dyn Fn(&mut Deployment);
+    let stricter: [(&str, Change<'_>); 4] = [
         ("its writable roots", &|it| it.writable = vec![world.pin("other")]),
         ("its protected paths", &|it| {
             it.writable.push(world.pin("other"));

@@ -153,3 +153,38 @@ fn a_profile_named_after_a_mode_resolves_as_the_mode_itself() {
         assert_eq!(world.of(&named).unwrap(), world.of(&mode(each)).unwrap());
     }
 }
+
+#[test]
+fn no_layer_gets_beyond_the_ceiling_a_grant_included() {
+    let world = World::new();
+    let surroundings = world.surroundings();
+    let below = |default| Deployment {
+        ceiling: WorkspaceWrite,
+        ..mode(default)
+    };
+    let session = world.session("s", Some(DangerFullAccess), "work");
+    let (write, full) = (
+        ApprovedChange::Mode(WorkspaceWrite),
+        ApprovedChange::Mode(DangerFullAccess),
+    );
+    let of = |default, session, grant| resolve(&below(default), session, grant, &surroundings).map(|it| it.mode());
+    assert_eq!(of(ReadOnly, None, Some(&write)).unwrap(), WorkspaceWrite);
+    for refused in [
+        of(ReadOnly, None, Some(&full)),
+        of(ReadOnly, Some(&session), None),
+        of(DangerFullAccess, None, None),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(
+            matches!(
+                error,
+                PolicyError::AboveCeiling {
+                    mode: DangerFullAccess,
+                    ceiling: WorkspaceWrite
+                }
+            ),
+            "{error}"
+        );
+        assert!(error.hint().contains("workspace-write"), "{}", error.hint());
+    }
+}

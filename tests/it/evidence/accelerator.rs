@@ -136,7 +136,7 @@ fn a_copy_that_is_not_as_it_was_is_never_used() {
             ));
             assert_unchanged(world, LITTLE, &expected, about);
             // What is in force now is sound again, whatever was left behind.
-            world.prepare("cd $RINGFENCE_STATE_DIR; chmod 755 .; rm -rf other; find . -mindepth 1 ! -type f -delete");
+            world.prepare("cd $RINGFENCE_STATE_DIR; chmod 755 .; rm -rf other; find . -maxdepth 1 -name 'accelerator*' ! -type f -delete");
             assert_unchanged(world, LITTLE, &expected, &format!("after {about}"));
         }
     });
@@ -221,9 +221,8 @@ fn a_copy_is_not_shared_between_users() {
     let (world, roots) = (World::anyone(), World::new(User::Caller));
     let case = Case::new(WorkspaceWrite).shell("echo x > $OUT/new; exit 0");
     watched(&case, "auto", &roots).run_in(&roots).assert_exit(0);
-    for entry in fs::read_dir(roots.state()).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), world.state().join(entry.file_name())).unwrap();
+    for copy in copies(&roots.state()) {
+        fs::copy(&copy, world.state().join(copy.file_name().unwrap())).unwrap();
     }
     let report = watched(&case, "auto", &world).run_in(&world);
     report.assert_exit(0).assert_full();

@@ -92,7 +92,7 @@ fn a_launch_makes_the_same_system_calls_whatever_the_workspace_holds() {
                 let counted: Vec<_> = counted.split(' ').collect();
                 let report = Case::new(WorkspaceWrite)
                     .options(backend)
-                    .options(["--evidence", "off"])
+                    .options(["--evidence", "off", "--audit", "off"])
                     .inside(counted)
                     .argv(["/bin/true"])
                     .run_in(world);

@@ -26,7 +26,7 @@ pub(super) fn finding(event: &Event, read: &mut Read<'_>) -> Shape {
                 "uid": read.record.id,
                 "title": title,
                 "desc": sentence(event),
-                "types": [read.kind],
+                "types": [read.kind()],
                 "created_time": read.micros().div_euclid(1000),
             }),
         ),

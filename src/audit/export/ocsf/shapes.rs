@@ -50,7 +50,7 @@ pub(super) fn shape(read: &mut Read<'_>) -> Shape {
                 ],
                 read,
             );
-            shape.fields.insert("actor".to_owned(), decider(by));
+            shape.fields.insert("actor".to_owned(), decider(by, outcome));
             if let Some(reason) = &by.reason {
                 shape.fields.insert("status_detail".to_owned(), json!(reason));
             }
@@ -232,6 +232,6 @@ fn approval<const N: usize>(activity: Activity, fields: [(&str, Value); N], read
 }
 
 /// Who decided, in the place of who wrote the record.
-fn decider(by: &Decider) -> Value {
-    json!({"user": {"name": by.principal}, "authorizations": [{"decision": by.kind}]})
+fn decider(by: &Decider, outcome: &str) -> Value {
+    json!({"user": {"name": by.principal}, "authorizations": [{"decision": outcome}]})
 }
