@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -273,8 +274,11 @@ impl Store {
     pub(crate) fn put_aside(&self, id: &str) -> io::Result<()> {
         let unique = u64::from_ne_bytes(ringfence_backend::descriptor::random()?);
         let aside = format!(".{id}.foreign.{unique:016x}");
-        nix::fcntl::renameat(&self.decided, file(id).as_str(), &self.decided, aside.as_str())?;
-        Ok(())
+        match nix::fcntl::renameat(&self.decided, file(id).as_str(), &self.decided, aside.as_str()) {
+            // Somebody else was quicker.
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Uses the ticket of a grant up. It is on the disk when this returns.
