@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ringfence::facts::{Observed, Recorded};
-use ringfence::{Denied, Effect, Enforcement, RunReport, SandboxMode};
+use ringfence::{Denied, Effect, Enforcement, Exit, RunReport, SandboxMode};
 
 use super::dry_run::left_open;
 use super::text::{milliseconds, shown, visible, word};
@@ -37,6 +37,12 @@ pub(super) fn text(report: &RunReport) -> String {
             report.sandbox.mode
         )),
         _ => {}
+    }
+    if may_be_asked_for(report) {
+        say(&format!(
+            "if it needs that, `ringfence retry {}` asks for one run that may",
+            visible(&report.run_id)
+        ));
     }
     if report.timed_out {
         let limit = report
@@ -72,6 +78,13 @@ pub(super) fn text(report: &RunReport) -> String {
     text
 }
 
+/// Whether a looser run of it can be asked for, and somebody may want one: a command that ended well went on without.
+fn may_be_asked_for(report: &RunReport) -> bool {
+    let refused = matches!(&report.sandbox.denied, Denied::Observed(seen) if !seen.denials.is_empty());
+    let kept = report.recorded == Recorded::Yes && report.command.is_none();
+    refused && kept && report.exit != Exit::Code(0)
+}
+
 /// How many denials are told in words.
 const TOLD: usize = 3;
 
@@ -101,7 +114,6 @@ fn refused(mode: SandboxMode, observed: &Observed, say: &mut impl FnMut(&str)) {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::Exit;
     use ringfence::facts::Survivors;
 
     use super::super::render::tests::report;

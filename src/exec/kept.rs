@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::request::{Capture, Evidence, Input};
 use super::spec::ExecSpec;
+use crate::bytes::sha256;
 use crate::facts::{Denied, RunReport};
-use crate::runs::{Executable, KeptDenial, KeptEnv, KeptInput, KeptOutcome, KeptPolicy, KeptRun, Place, sha256};
+use crate::runs::{Executable, KeptDenial, KeptEnv, KeptInput, KeptOutcome, KeptPolicy, KeptRun, Place};
 
 /// What a run is known by before it starts, so that it cannot change what is kept.
 pub(super) fn before(spec: &ExecSpec) -> io::Result<KeptRun> {

@@ -178,7 +178,7 @@ fn input(kept: &KeptInput, around: &Circumstances) -> Result<Input, Error> {
             }
         }
         KeptInput::Bytes { sha256 } => match &around.input {
-            Some(bytes) if crate::runs::sha256(bytes) == *sha256 => Ok(Input::Bytes(bytes.clone())),
+            Some(bytes) if crate::bytes::sha256(bytes) == *sha256 => Ok(Input::Bytes(bytes.clone())),
             _ => Err(changed("what the command reads", "is not what it was")),
         },
     }
