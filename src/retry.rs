@@ -156,8 +156,8 @@ impl Retry {
             },
             environment: approval::environment(&self.request.env),
             executable,
-            stdin: canonical(&self.stdin()),
-            policy: canonical(&self.kept.policy),
+            stdin: canonical(&self.stdin())?,
+            policy: canonical(&self.kept.policy)?,
             difference: self.difference.to_string(),
             boot: Moment::now().map_err(host)?.boot,
             uid: nix::unistd::geteuid().as_raw(),
@@ -170,7 +170,7 @@ impl Retry {
     fn stdin(&self) -> KeptInput {
         match &self.kept.input {
             KeptInput::File { state } => crate::runs::Executable::at(state.file.path())
-                .map_or(KeptInput::Nothing, |state| KeptInput::File { state }),
+                .map_or(KeptInput::Unknown, |state| KeptInput::File { state }),
             other => other.clone(),
         }
     }
@@ -217,9 +217,9 @@ impl Withdrawal for Abort {
     }
 }
 
-/// The same text for the same thing.
-fn canonical(thing: &impl serde::Serialize) -> String {
-    serde_json::to_string(thing).unwrap_or_default()
+/// The same text for the same thing, and never for another.
+fn canonical(thing: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string(thing).map_err(|error| host(error.into()))
 }
 
 fn host(source: std::io::Error) -> Error {
@@ -266,7 +266,7 @@ impl Finished {
                 "the run",
                 run,
                 reason,
-                "name the runId of a finished run of this user; old runs are forgotten in time",
+                "name the runId of a finished run of this user, as `ringfence audit list` shows it; old runs are forgotten in time",
             )
         };
         let state = runner.selection().state().map_err(unknown)?;

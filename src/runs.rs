@@ -94,6 +94,8 @@ pub(crate) enum KeptInput {
     File { state: Executable },
     /// Bytes that the caller had in memory.
     Bytes { sha256: String },
+    /// Something that cannot be told from another of its name, such as a pipe.
+    Unknown,
 }
 
 /// How the run ended, for whoever is asked about the next.

@@ -55,7 +55,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What the command reads. A file that is gone meanwhile is kept as what it can no longer be.
+/// What the command reads.
 pub(super) fn input(spec: &ExecSpec) -> KeptInput {
     match (spec.input(), spec.capture()) {
         (Input::Default, Capture::Captured { .. }) => KeptInput::Nothing,
@@ -66,7 +66,7 @@ pub(super) fn input(spec: &ExecSpec) -> KeptInput {
 }
 
 fn file(path: &Path) -> KeptInput {
-    Executable::at(path).map_or(KeptInput::Callers, |state| KeptInput::File { state })
+    Executable::at(path).map_or(KeptInput::Unknown, |state| KeptInput::File { state })
 }
 
 /// How it ended.

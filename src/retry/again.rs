@@ -177,6 +177,7 @@ fn input(kept: &KeptInput, around: &Circumstances) -> Result<Input, Error> {
                 _ => Err(changed("the file on standard input", "is not as it was")),
             }
         }
+        KeptInput::Unknown => Err(changed("what the command reads", "cannot be told from something else")),
         KeptInput::Bytes { sha256 } => match &around.input {
             Some(bytes) if crate::bytes::sha256(bytes) == *sha256 => Ok(Input::Bytes(bytes.clone())),
             _ => Err(changed("what the command reads", "is not what it was")),

@@ -13,8 +13,9 @@ use ringfence::audit::{AuditError, Checkpoint, Fault, FaultKind, Note, Signer, V
 use ringfence::facts::SCHEMA;
 use serde::Serialize;
 
-use super::{NOT_VERIFIED, Trouble, UNAVAILABLE, place, trail, words};
+use super::{NOT_VERIFIED, Trouble, UNAVAILABLE, trail, words};
 use crate::cli::args::{CheckpointArgs, KeyArgs, VerifyArgs};
+use crate::cli::policy::known_state_dir;
 use crate::cli::render;
 use crate::cli::text::visible;
 
@@ -223,9 +224,10 @@ pub(super) fn checkpoint(args: &CheckpointArgs) -> Result<u8, Trouble> {
             return Ok(NOT_VERIFIED);
         }
     };
-    let name = signer
-        .as_ref()
-        .map_or_else(|| place().map(|it| origin(&it)), |it| Ok(it.name().to_owned()))?;
+    let name = signer.as_ref().map_or_else(
+        || known_state_dir().map(|it| origin(&it)),
+        |it| Ok(it.name().to_owned()),
+    )?;
     let text = Checkpoint::of(name, &verified).text();
     let text = signer.map_or(text.clone(), |signer| signer.sign(&text));
     Ok(printed(&text))
@@ -270,7 +272,7 @@ pub(super) fn key(args: &KeyArgs) -> Result<u8, Trouble> {
             "name a file that does not exist yet, where you may write",
         )
     };
-    let signer = Signer::generate(&origin(&place()?)).map_err(|error| no(&error))?;
+    let signer = Signer::generate(&origin(&known_state_dir()?)).map_err(|error| no(&error))?;
     let mut file = File::options()
         .write(true)
         .create_new(true)
