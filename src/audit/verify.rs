@@ -4,11 +4,11 @@ mod walker;
 
 use super::AuditError;
 use super::checkpoint::Checkpoint;
-use super::fault::{Fault, FaultKind};
 use super::hash::Hash;
 use super::line::Envelope;
 use super::merkle::Range;
 use super::read::{Lines, Reading};
+use crate::error::trail::{Fault, FaultKind};
 use walker::Walker;
 
 /// What a trail that verifies consists of.
