@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use super::binding::Binding;
 use super::clock::{Clock, Moment};
+use super::decision::Outcome;
 use super::grant::Grant;
 use super::office::{Office, asked, decider, for_the_trail, unwritable};
 use super::request::{Frame, Question, Request};
 use super::settings::{Answerer, Settings};
 use super::settle::{Posted, Verdict};
-use super::store::{Found, Outcome, Store};
+use super::store::{Found, Store};
 use super::vigil::{End, Turn, Vigil, Withdrawal, host};
 use super::{hook, tty};
 use crate::audit::{Decider, Trail};

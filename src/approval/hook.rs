@@ -15,12 +15,12 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
+use super::decision::Outcome;
 use super::desk::Said;
 use super::office::decider;
 use super::queue::document;
 use super::request::Request;
 use super::settings::Hook;
-use super::store::Outcome;
 use super::vigil::{End, Turn, Vigil};
 use crate::error::Error;
 

@@ -6,15 +6,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::clock::{Clock, Moment};
+use super::decision::{Decision, Outcome};
 use super::request::{Request, lossy};
 use super::settings::Answerer;
-use super::store::{Decision, Found, Outcome, Settled, Store};
+use super::store::{Found, Settled, Store};
 use super::vigil::host;
 use crate::audit::{AuditError, Decider, Durability, Entry, Event, Trail};
 use crate::error::Error;
 
 /// The word for the queue, in requests and decisions.
 pub(super) const QUEUE: &str = Answerer::Queue.word();
+
+/// How long the files of a closed request are kept: 30 days.
+const KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 /// What a desk and its grants share.
 #[derive(Debug)]
@@ -40,6 +44,8 @@ impl Office {
         for id in self.store.ids(false).unwrap_or_default() {
             self.sweep_one(&id)?;
         }
+        let old = self.now()?.wall_ms.saturating_sub(KEPT_MS);
+        self.store.forget_older(old);
         Ok(())
     }
 

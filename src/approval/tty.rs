@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use super::card::{Layout, card};
 use super::clock::Moment;
+use super::decision::Outcome;
 use super::desk::Said;
 use super::office::decider;
 use super::request::Request;
-use super::store::Outcome;
 use super::vigil::{End, Turn, Vigil};
 use crate::audit::Decider;
 use crate::error::Error;
@@ -95,7 +95,7 @@ fn converse(vigil: &Vigil<'_>, request: &Request) -> Result<(Outcome, Option<Str
             }
             Pressed::Byte(b'?') => terminal.say(vigil, EXPLANATION)?,
             Pressed::Byte(_) | Pressed::Enter => {
-                terminal.say(vigil, "that is none of the keys; nothing has happened\n")?
+                terminal.say(vigil, "that is none of the keys; nothing has happened\n")?;
             }
             Pressed::Several => terminal.say(vigil, "what is pasted or typed ahead is ignored\n")?,
         }

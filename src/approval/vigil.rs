@@ -9,9 +9,10 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::clock::{Clock, Left};
+use super::decision::Decision;
 use super::office::may_come_from_elsewhere;
 use super::request::Request;
-use super::store::{Decision, Found, Store};
+use super::store::{Found, Store};
 use crate::error::{Error, Expiry};
 
 #[cfg(target_os = "linux")]

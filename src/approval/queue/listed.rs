@@ -3,8 +3,8 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::super::decision::{Decision, Outcome};
 use super::super::request::Request;
-use super::super::store::{Decision, Outcome};
 
 /// How a request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
