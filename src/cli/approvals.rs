@@ -12,7 +12,7 @@ use ringfence::{Error, ErrorReport};
 
 use super::args::{AnswerArgs, ApprovalsCommand};
 use super::documents::Documents;
-use super::policy::state_dir;
+use super::places::state_dir;
 use super::text::{quoted, visible};
 use super::{UNAVAILABLE, USAGE, render};
 
