@@ -41,10 +41,12 @@ fn list(all: bool, json: bool) -> Result<(), NotAnswered> {
     let mut documents = Documents::new(json);
     documents.deliver(&listed);
     if !json {
-        let mut text: String = listed.iter().map(row).collect();
-        if listed.is_empty() {
-            text = "No request waits for an answer.\n".to_owned();
-        }
+        let rows: Vec<_> = listed.iter().map(row).collect();
+        let text = if rows.is_empty() {
+            "No request waits for an answer.\n".to_owned()
+        } else {
+            rows.concat()
+        };
         render::requests(&text);
     }
     Ok(())
