@@ -10,7 +10,6 @@ use super::decision::{Decision, Outcome};
 use super::request::{Request, lossy};
 use super::settings::Answerer;
 use super::store::{Found, Settled, Store};
-use super::vigil::host;
 use crate::audit::{AuditError, Decider, Durability, Entry, Event, Trail};
 use crate::error::Error;
 
@@ -144,5 +143,13 @@ pub(super) fn entry(request: &Request, event: Event) -> Entry {
         session: request.session.clone(),
         run: Some(request.run.clone()),
         event,
+    }
+}
+
+/// The operating system's refusal of something that asking takes.
+pub(super) fn host(source: io::Error) -> Error {
+    Error::Host {
+        doing: "waiting for the answer to a request",
+        source,
     }
 }

@@ -8,15 +8,15 @@ use std::path::Path;
 use super::clock::{Clock, Left, Moment};
 use super::decision::{Decision, Outcome};
 use super::inside::{Inside, unconfined_run_of};
+use super::office::host;
 use super::office::{QUEUE, decider};
 use super::request::Request;
 use super::store::{Found, Settled, Store};
 use super::tty::{self, Broken, whoever};
-use super::vigil::{Vigil, host};
+use super::vigil::Vigil;
 use crate::audit::AuditError;
 use crate::error::{Error, Expiry};
 
-pub(super) use listed::document;
 pub use listed::{Listed, State};
 pub use refused::NotAnswered;
 

@@ -11,10 +11,9 @@ use std::time::Duration;
 use super::card::{Layout, card};
 use super::clock::Moment;
 use super::decision::Outcome;
-use super::desk::Said;
 use super::office::decider;
 use super::request::Request;
-use super::vigil::{End, Turn, Vigil};
+use super::vigil::{End, Said, Turn, Vigil};
 use crate::audit::Decider;
 use crate::error::Error;
 use keys::Pressed;
@@ -104,7 +103,7 @@ fn converse(vigil: &Vigil<'_>, request: &Request) -> Result<(Outcome, Option<Str
 
 /// Shows the card, and forgets what was typed before it could be read.
 fn present(terminal: &mut Terminal, vigil: &Vigil<'_>, request: &Request) -> Result<(), Broken> {
-    let now = Moment::now().map_err(super::vigil::host)?;
+    let now = Moment::now().map_err(super::office::host)?;
     let layout = Layout {
         width: terminal.width(),
         colour: true,
