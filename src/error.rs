@@ -2,6 +2,7 @@
 
 mod approval;
 mod managed;
+mod session;
 pub mod trail;
 
 use std::ffi::OsString;
@@ -14,10 +15,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigError;
 use crate::policy::PolicyError;
-use crate::session::SessionError;
 
 pub use approval::{Bound, Expiry, NotApproved, Rejecter};
 pub use managed::{Fault, ManagedEnvError};
+pub use session::SessionError;
 pub use trail::AuditError;
 
 /// The stable code of an [`Error`].

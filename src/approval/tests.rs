@@ -24,7 +24,7 @@ fn detail(error: &Error) -> &'static str {
 #[test]
 fn a_yes_from_the_queue_is_used_once_and_all_of_it_is_recorded() {
     let scene = Scene::new();
-    let now = scene.binding();
+    let now = Scene::binding();
     let grant = scene.ask_and(|listed, _| scene.queue().answer(listed, &scene::yes(), None).unwrap());
     let grant = grant.unwrap();
     let id = grant.request().id().to_owned();
@@ -42,7 +42,7 @@ fn each_thing_that_has_changed_since_is_a_refusal_of_its_own() {
     let change = |what: Bound, change: &dyn Fn(&mut Binding)| {
         let scene = Scene::new();
         let grant = scene.granted();
-        let mut now = scene.binding();
+        let mut now = Scene::binding();
         change(&mut now);
         let error = grant.consume(&now).unwrap_err();
         assert_eq!(detail(&error), what.word());
@@ -66,7 +66,7 @@ fn a_grant_ends_with_its_time_with_the_boot_and_with_a_clock_that_jumps() {
         let scene = Scene::new();
         let grant = scene.granted();
         scene.set(change);
-        detail(&grant.consume(&scene.binding()).unwrap_err())
+        detail(&grant.consume(&Scene::binding()).unwrap_err())
     };
     assert_eq!(after(&|now| now.since_boot_ms += 120_000), "grant-expired");
     assert_eq!(
@@ -88,27 +88,27 @@ fn a_ticket_that_was_used_or_exchanged_or_is_gone_is_no_ticket() {
     let name = format!("{}.json", grant.request().id());
     let (decided, used) = (scene.file("decided", &name), scene.file("used", &name));
     std::fs::copy(&decided, &used).unwrap();
-    assert_eq!(detail(&grant.consume(&scene.binding()).unwrap_err()), "used");
+    assert_eq!(detail(&grant.consume(&Scene::binding()).unwrap_err()), "used");
 
     let grant = scene.granted();
     let decided = scene.file("decided", &format!("{}.json", grant.request().id()));
     std::fs::write(&decided, "{\"half\":").unwrap();
-    assert_eq!(detail(&grant.consume(&scene.binding()).unwrap_err()), "ticket-changed");
+    assert_eq!(detail(&grant.consume(&Scene::binding()).unwrap_err()), "ticket-changed");
 
     let grant = scene.granted();
     let decided = scene.file("decided", &format!("{}.json", grant.request().id()));
     std::fs::remove_file(&decided).unwrap();
-    assert_eq!(detail(&grant.consume(&scene.binding()).unwrap_err()), "ticket-changed");
+    assert_eq!(detail(&grant.consume(&Scene::binding()).unwrap_err()), "ticket-changed");
 }
 
 #[test]
 fn what_the_policy_or_a_rule_rejects_is_asked_of_nobody_and_recorded() {
     let rejected = |change: &dyn Fn(&mut Settings, &mut Question)| {
         let scene = Scene::new();
-        let (mut settings, mut question) = (scene.settings(), scene.question());
+        let (mut settings, mut question) = (Scene::settings(), Scene::question());
         change(&mut settings, &mut question);
         let desk = scene.desk_with(settings);
-        let error = desk.ask(question, scene.binding(), &Never).unwrap_err();
+        let error = desk.ask(question, Scene::binding(), &Never).unwrap_err();
         let listed = scene.queue().list(true).unwrap().0;
         assert_eq!(listed.len(), 1);
         assert_eq!(listed[0].state, State::Rejected);
@@ -138,19 +138,19 @@ fn no_expiry_no_refusal_no_withdrawal_and_nobody_there_are_the_same() {
     let scene = Scene::new();
     let ask = |settings: Settings, withdrawal: &dyn Withdrawal| {
         let desk = scene.desk_with(settings);
-        let error = desk.ask(scene.question(), scene.binding(), withdrawal).unwrap_err();
+        let error = desk.ask(Scene::question(), Scene::binding(), withdrawal).unwrap_err();
         (error.code(), detail(&error), error.to_string())
     };
-    let mut nobody = scene.settings();
+    let mut nobody = Scene::settings();
     nobody.answerers.clear();
     let (_, word, said) = ask(nobody, &Never);
     assert_eq!(word, "nobody-there");
     assert!(said.contains("not a refusal"));
 
-    let (_, word, _) = ask(scene.settings(), &scene::Flag(AtomicBool::new(true)));
+    let (_, word, _) = ask(Scene::settings(), &scene::Flag(AtomicBool::new(true)));
     assert_eq!(word, "cancelled");
 
-    let mut short = scene.settings();
+    let mut short = Scene::settings();
     short.request_ttl = Duration::ZERO;
     let (_, word, said) = ask(short, &Never);
     assert_eq!(word, "request-expired");
@@ -189,7 +189,7 @@ fn a_grant_that_is_dropped_lapses() {
 fn of_many_who_answer_at_once_one_does() {
     let scene = Scene::new();
     let desk = scene.desk();
-    let posted = desk.post(scene.question(), scene.binding()).unwrap();
+    let posted = desk.post(Scene::question(), Scene::binding()).unwrap();
     let id = posted.request.id.clone();
     let taken = std::thread::scope(|threads| {
         let answers: Vec<_> = (0..8)

@@ -26,6 +26,18 @@ pub struct Verified {
     pub torn: u64,
 }
 
+impl Verified {
+    /// The state that was verified, as a checkpoint of the trail `origin`.
+    #[must_use]
+    pub const fn checkpoint(&self, origin: String) -> Checkpoint {
+        Checkpoint {
+            origin,
+            size: self.last,
+            root: self.root,
+        }
+    }
+}
+
 /// What was found on the way through a trail.
 pub(super) struct Walk {
     pub(super) verified: Verified,

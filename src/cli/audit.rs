@@ -11,7 +11,7 @@ use ringfence::Error;
 use ringfence::audit::{AuditError, Keep, Reading, Trail};
 
 use super::args::{AuditArgs, AuditCommand, PruneArgs};
-use super::policy::known_state_dir;
+use super::places::known_state_dir;
 use super::{UNAVAILABLE, USAGE, render, values};
 
 /// Exit status for what is not there.

@@ -17,7 +17,7 @@ use ringfence::{Capture, Error, ErrorCode, ErrorReport, RunReport, Runner};
 use super::answerers::approval_settings;
 use super::args::RetryArgs;
 use super::documents::Documents;
-use super::policy::{home, state_dir};
+use super::places::{home, state_dir};
 use super::run::{follow, status};
 use super::signals::StopSignals;
 use super::standing::deployed;

@@ -33,11 +33,12 @@ pub(super) fn above(name: &str) -> Option<String> {
     None
 }
 
-/// Whether the words that this program was started with are those for running a command.
+/// Whether the words that this program was started with are those for running a command. A retry is none
+/// of them: beneath it there may be the program that it asks, whose answer is welcome.
 fn runs_something(pid: i32) -> bool {
     let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let verb = words.split(|byte| *byte == 0).nth(1);
-    verb.is_some_and(|verb| [&b"run"[..], b"retry", b"shell"].contains(&verb))
+    verb.is_some_and(|verb| [&b"run"[..], b"shell"].contains(&verb))
 }
 
 /// The variable `name` of some process that was started with all of these.

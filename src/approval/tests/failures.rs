@@ -13,7 +13,7 @@ fn what_is_no_decision_is_put_aside_and_the_answer_comes_all_the_same() {
             std::fs::write(&path, forged).unwrap();
             scene.queue().answer(listed, &scene::yes(), None).unwrap();
         });
-        grant.unwrap().consume(&scene.binding()).unwrap();
+        grant.unwrap().consume(&Scene::binding()).unwrap();
     }
 }
 
@@ -28,7 +28,7 @@ fn a_yes_of_another_digest_another_kind_or_another_users_file_is_no_yes() {
     for (from, to, mode) in forgeries {
         let scene = Scene::new();
         let desk = scene.desk();
-        let posted = desk.post(scene.question(), scene.binding()).unwrap();
+        let posted = desk.post(Scene::question(), Scene::binding()).unwrap();
         let by = office::decider("queue", "uid 0", None);
         let now = posted.office.now().unwrap();
         let yes = Decision::new(&posted.request, Outcome::AllowedOnce, by, now);
@@ -45,7 +45,7 @@ fn a_yes_of_another_digest_another_kind_or_another_users_file_is_no_yes() {
 #[test]
 fn a_request_that_is_half_written_or_renamed_is_left_out_with_a_note() {
     let scene = Scene::new();
-    let posted = scene.desk().post(scene.question(), scene.binding()).unwrap();
+    let posted = scene.desk().post(Scene::question(), Scene::binding()).unwrap();
     let real = scene.file("pending", &format!("{}.json", posted.request.id()));
     let text = std::fs::read_to_string(&real).unwrap();
     for (name, text) in [("half.json", &text[..100]), ("renamed.json", text.as_str())] {
@@ -62,17 +62,34 @@ fn a_request_that_is_half_written_or_renamed_is_left_out_with_a_note() {
 #[test]
 fn a_request_whose_asker_is_gone_lapses_and_is_closed_and_recorded_by_the_next() {
     let scene = Scene::new();
-    let posted = scene.desk().post(scene.question(), scene.binding()).unwrap();
+    let posted = scene.desk().post(Scene::question(), Scene::binding()).unwrap();
     let id = posted.request.id.clone();
     drop(posted);
     let listed = scene.queue().find(&id).unwrap();
     assert_eq!(listed.state, State::Lapsed);
     let answered = scene.queue().answer(&listed, &scene::yes(), None);
     assert!(matches!(answered, Err(NotAnswered::Lapsed { .. })));
-    let other = scene.desk().post(scene.question(), scene.binding()).unwrap();
+    let other = scene.desk().post(Scene::question(), Scene::binding()).unwrap();
     assert_eq!(scene.records(&id), ["approval.asked", "approval.decided cancelled"]);
     assert_eq!(scene.queue().list(false).unwrap().0.len(), 1, "the other one");
     drop(other);
+}
+
+#[test]
+fn what_is_left_of_a_request_goes_after_a_month_and_its_records_stay() {
+    let scene = Scene::new();
+    let grant = scene.granted();
+    let id = grant.request().id().to_owned();
+    grant.consume(&Scene::binding()).unwrap();
+    let left = || ["closed", "used"].map(|place| scene.file(place, &format!("{id}.json")).exists());
+    let other = scene.desk().post(Scene::question(), Scene::binding()).unwrap();
+    assert_eq!(left(), [true, true]);
+    drop(other);
+    scene.set(|now| now.wall_ms += 31 * 24 * 60 * 60 * 1000);
+    drop(scene.desk().post(Scene::question(), Scene::binding()).unwrap());
+    assert_eq!(left(), [false, false]);
+    assert_eq!(scene.records(&id).len(), 3);
+    assert!(matches!(scene.queue().find(&id), Err(NotAnswered::Unknown { .. })));
 }
 
 #[test]
@@ -86,7 +103,7 @@ fn a_question_that_cannot_be_recorded_is_not_asked() {
         std::fs::remove_file(entry.unwrap().path()).unwrap();
     }
     std::fs::create_dir(scene.path().join("aside/lock")).unwrap();
-    let error = desk.ask(scene.question(), scene.binding(), &Never).unwrap_err();
+    let error = desk.ask(Scene::question(), Scene::binding(), &Never).unwrap_err();
     assert_eq!(error.code(), crate::ErrorCode::AuditUnwritable);
     assert!(scene.queue().list(true).unwrap().0.is_empty());
 }
@@ -99,7 +116,7 @@ fn an_answer_that_cannot_be_recorded_is_no_answer_and_a_use_that_cannot_be_is_no
         std::fs::create_dir(&lock).unwrap();
     };
     let scene = Scene::new();
-    let posted = scene.desk().post(scene.question(), scene.binding()).unwrap();
+    let posted = scene.desk().post(Scene::question(), Scene::binding()).unwrap();
     let id = posted.request.id.clone();
     let listed = scene.queue().find(&id).unwrap();
     scene.queue().answer(&listed, &scene::yes(), None).unwrap();
@@ -112,14 +129,14 @@ fn an_answer_that_cannot_be_recorded_is_no_answer_and_a_use_that_cannot_be_is_no
     let scene = Scene::new();
     let grant = scene.granted();
     spoil(&scene);
-    let error = grant.consume(&scene.binding()).unwrap_err();
+    let error = grant.consume(&Scene::binding()).unwrap_err();
     assert_eq!(error.code(), crate::ErrorCode::AuditUnwritable);
 }
 
 #[test]
 fn a_yes_that_comes_too_late_is_no_yes_and_a_no_stays_one() {
     let scene = Scene::new();
-    let posted = scene.desk().post(scene.question(), scene.binding()).unwrap();
+    let posted = scene.desk().post(Scene::question(), Scene::binding()).unwrap();
     let id = posted.request.id.clone();
     let listed = scene.queue().find(&id).unwrap();
     scene.set(|now| now.since_boot_ms += 15 * 60_000);
@@ -134,7 +151,7 @@ fn a_yes_that_comes_too_late_is_no_yes_and_a_no_stays_one() {
     assert_eq!(scene.state(&id), State::Expired);
 
     let scene = Scene::new();
-    let posted = scene.desk().post(scene.question(), scene.binding()).unwrap();
+    let posted = scene.desk().post(Scene::question(), Scene::binding()).unwrap();
     let listed = scene.queue().find(posted.request.id()).unwrap();
     let no = Answer {
         allow: false,
@@ -157,7 +174,7 @@ fn a_yes_that_comes_too_late_is_no_yes_and_a_no_stays_one() {
 #[test]
 fn an_answer_from_inside_a_run_is_not_taken() {
     let scene = Scene::new();
-    let posted = scene.desk().post(scene.question(), scene.binding()).unwrap();
+    let posted = scene.desk().post(Scene::question(), Scene::binding()).unwrap();
     let listed = scene.queue().find(posted.request.code()).unwrap();
     let inside = Inside { run: "r".to_owned() };
     let answered = scene.queue().answer(&listed, &scene::yes(), Some(&inside));

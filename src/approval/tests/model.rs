@@ -61,160 +61,195 @@ struct Asked {
     posted: Option<Posted>,
     grant: Option<Grant>,
     at: Now,
-    /// The first answer that was taken, and when.
+    /// The answer that was taken, and when.
     answer: Option<(bool, Now)>,
     permits: usize,
 }
 
-/// Takes the steps, and compares each with the model.
-fn walk(steps: Vec<Step>) {
-    let scene = Scene::new();
-    let mut asked: BTreeMap<usize, (String, Asked)> = BTreeMap::new();
-    let mut all: Vec<(String, usize)> = Vec::new();
-    let mut now = Now {
-        boot: 0,
-        ticks: 1000,
-        wall: 1_700_000_000,
-    };
-    let bound = |scene: &Scene| Binding {
-        boot: scene.boot(),
-        ..scene.binding()
-    };
-    for step in steps {
-        scene.set(|moment| {
+/// The model beside the thing.
+struct Walk {
+    scene: Scene,
+    asked: BTreeMap<usize, (String, Asked)>,
+    now: Now,
+}
+
+impl Walk {
+    fn new() -> Self {
+        Self {
+            scene: Scene::new(),
+            asked: BTreeMap::new(),
+            now: Now {
+                boot: 0,
+                ticks: 1000,
+                wall: 1_700_000_000,
+            },
+        }
+    }
+
+    /// Takes a step, and compares what comes of it with the model.
+    fn take(&mut self, step: &Step) {
+        let now = self.now;
+        self.scene.set(|moment| {
             moment.boot = format!("boot {}", now.boot);
             moment.since_boot_ms = now.ticks * 1000;
             moment.wall_ms = now.wall.unsigned_abs() * 1000;
         });
-        match step {
-            Step::Ask => {
-                let Some(free) = (0..3).find(|slot| !asked.contains_key(slot)) else {
-                    let (id, old) = asked.remove(&0).unwrap();
-                    all.push((id, old.permits));
-                    continue;
-                };
-                let posted = scene.desk().post(scene.question(), bound(&scene)).unwrap();
-                let new = Asked {
-                    at: now,
-                    grant: None,
-                    answer: None,
-                    permits: 0,
-                    posted: None,
-                };
-                let id = posted.request.id.clone();
-                asked.insert(
-                    free,
-                    (
-                        id,
-                        Asked {
-                            posted: Some(posted),
-                            ..new
-                        },
-                    ),
-                );
-            }
-            Step::Answer { request, allow } => {
-                let Some((id, it)) = asked.get_mut(&request) else {
-                    continue;
-                };
-                let queue = scene.queue();
-                let answer = Answer { allow, reason: None };
-                let taken = queue
-                    .find(id)
-                    .and_then(|listed| queue.answer(&listed, &answer, None))
-                    .is_ok();
-                let may = it.posted.is_some() && it.answer.is_none() && it.at.holds(900, now);
-                assert_eq!(taken, may, "{step:?}");
-                if taken {
-                    it.answer = Some((allow, now));
-                }
-            }
-            Step::Look { request } => {
-                let Some((_, it)) = asked.get_mut(&request) else {
-                    continue;
-                };
-                let Some(posted) = it.posted.take() else { continue };
-                let vigil = Vigil::new(&posted.office.store, &posted.office.clock, &posted.request, &Never);
-                let end = vigil.look().unwrap();
-                let verdict = match end {
-                    None => {
-                        assert!(it.answer.is_none() && it.at.holds(900, now));
-                        it.posted = Some(posted);
-                        continue;
-                    }
-                    Some(End::Decided(decision)) => (decision.outcome, decision.by),
-                    Some(End::Expired(_)) => (Outcome::Expired, office::decider("clock", "", None)),
-                    Some(End::Withdrawn) => unreachable!("nobody withdraws it"),
-                };
-                it.grant = posted.settle(verdict).ok();
-                let yes = it.answer.is_some_and(|(allow, _)| allow);
-                assert_eq!(it.grant.is_some(), yes, "{step:?}");
-            }
+        match *step {
+            Step::Ask => self.ask(),
+            Step::Answer { request, allow } => self.answer(request, allow),
+            Step::Look { request } => self.look(request),
             Step::Withdraw { request } => {
-                let Some((_, it)) = asked.get_mut(&request) else {
-                    continue;
-                };
-                if let Some(posted) = it.posted.take() {
+                if let Some(posted) = self.asked.get_mut(&request).and_then(|(_, it)| it.posted.take()) {
                     let by = office::decider("asker", "", None);
                     assert!(posted.settle((Outcome::Cancelled, by)).is_err());
                 }
             }
             Step::Crash { request } => {
-                if let Some((_, it)) = asked.get_mut(&request) {
+                if let Some((_, it)) = self.asked.get_mut(&request) {
                     it.posted = None;
                     it.grant = None;
                 }
             }
-            Step::Use { request, changed } => {
-                let Some((_, it)) = asked.get_mut(&request) else {
-                    continue;
-                };
-                let Some(grant) = it.grant.take() else { continue };
-                let mut binding = bound(&scene);
-                if changed {
-                    binding.argv.push("more".into());
-                }
-                let (_, answered) = it.answer.unwrap();
-                let may = !changed && it.at.boot == now.boot && answered.holds(120, now);
-                let permit = grant.consume(&binding);
-                assert_eq!(permit.is_ok(), may, "{step:?} {permit:?}");
-                it.permits += usize::from(permit.is_ok());
-            }
-            Step::Replay { request } => {
-                // What was used is put where it was before, as a copy of the directory would have it.
-                if let Some((id, _)) = asked.get(&request) {
-                    let name = format!("{id}.json");
-                    let (used, decided) = (scene.file("used", &name), scene.file("decided", &name));
-                    if used.exists() {
-                        std::fs::copy(used, decided).unwrap();
-                        let pending = scene.file("pending", &name);
-                        std::fs::copy(scene.file("closed", &name), pending).unwrap();
-                    }
-                }
-            }
+            Step::Use { request, changed } => self.use_grant(request, changed),
+            Step::Replay { request } => self.replay(request),
             Step::Pass { seconds } => {
-                now.ticks += seconds;
-                now.wall += i64::try_from(seconds).unwrap();
+                self.now.ticks += seconds;
+                self.now.wall += i64::try_from(seconds).unwrap();
             }
-            Step::SetWall { seconds } => now.wall += seconds,
+            Step::SetWall { seconds } => self.now.wall += seconds,
             Step::Reboot => {
-                now.boot += 1;
-                now.ticks += 1;
+                self.now.boot += 1;
+                self.now.ticks += 1;
             }
         }
     }
-    all.extend(asked.into_values().map(|(id, it)| (id, it.permits)));
-    for (id, permits) in all {
-        let records = scene.records(&id);
-        let count = |word: &str| records.iter().filter(|it| it.starts_with(word)).count();
-        assert!(permits <= 1);
-        assert_eq!(count("approval.consumed"), permits, "{records:?}");
-        assert_eq!(count("approval.asked"), 1);
-        assert!(count("approval.decided") <= 1, "{records:?}");
-        if permits == 1 {
-            assert_eq!(records[1], "approval.decided allowed-once");
+
+    fn binding(&self) -> Binding {
+        Binding {
+            boot: self.scene.boot(),
+            ..Scene::binding()
         }
     }
+
+    fn ask(&mut self) {
+        let Some(free) = (0..3).find(|slot| !self.asked.contains_key(slot)) else {
+            return;
+        };
+        let posted = self.scene.desk().post(Scene::question(), self.binding()).unwrap();
+        let id = posted.request.id.clone();
+        let asked = Asked {
+            posted: Some(posted),
+            grant: None,
+            at: self.now,
+            answer: None,
+            permits: 0,
+        };
+        self.asked.insert(free, (id, asked));
+    }
+
+    fn answer(&mut self, request: usize, allow: bool) {
+        let Some((id, it)) = self.asked.get_mut(&request) else {
+            return;
+        };
+        let queue = self.scene.queue();
+        let answer = Answer { allow, reason: None };
+        let taken = queue
+            .find(id)
+            .and_then(|listed| queue.answer(&listed, &answer, None))
+            .is_ok();
+        let may = it.posted.is_some() && it.answer.is_none() && it.at.holds(900, self.now);
+        assert_eq!(taken, may, "an answer");
+        if taken {
+            it.answer = Some((allow, self.now));
+        }
+    }
+
+    /// Whoever asks looks for an answer, and ends the request when there is one or the time is over.
+    fn look(&mut self, request: usize) {
+        let Some((_, it)) = self.asked.get_mut(&request) else {
+            return;
+        };
+        let Some(posted) = it.posted.take() else { return };
+        let vigil = Vigil::new(&posted.office.store, &posted.office.clock, &posted.request, &Never);
+        let verdict = match vigil.look().unwrap() {
+            None => {
+                assert!(it.answer.is_none() && it.at.holds(900, self.now));
+                it.posted = Some(posted);
+                return;
+            }
+            Some(End::Decided(decision)) => (decision.outcome, decision.by),
+            Some(End::Expired(_)) => (Outcome::Expired, office::decider("clock", "", None)),
+            Some(End::Withdrawn) => unreachable!("nobody withdraws it"),
+        };
+        it.grant = posted.settle(verdict).ok();
+        let yes = it.answer.is_some_and(|(allow, _)| allow);
+        assert_eq!(it.grant.is_some(), yes, "a grant");
+    }
+
+    fn use_grant(&mut self, request: usize, changed: bool) {
+        let mut binding = self.binding();
+        let Some((_, it)) = self.asked.get_mut(&request) else {
+            return;
+        };
+        let Some(grant) = it.grant.take() else { return };
+        if changed {
+            binding.argv.push("more".into());
+        }
+        let (_, answered) = it.answer.unwrap();
+        let may = !changed && it.at.boot == self.now.boot && answered.holds(120, self.now);
+        let permit = grant.consume(&binding);
+        assert_eq!(permit.is_ok(), may, "{permit:?}");
+        it.permits += usize::from(permit.is_ok());
+    }
+
+    /// What was used is put where it was before, as a copy of the directory would have it.
+    fn replay(&self, request: usize) {
+        let Some((id, _)) = self.asked.get(&request) else {
+            return;
+        };
+        let name = format!("{id}.json");
+        let used = self.scene.file("used", &name);
+        if used.exists() {
+            std::fs::copy(used, self.scene.file("decided", &name)).unwrap();
+            let (closed, pending) = (self.scene.file("closed", &name), self.scene.file("pending", &name));
+            std::fs::copy(closed, pending).unwrap();
+        }
+    }
+
+    /// What the trail says in the end; tells how many permits there were.
+    fn end(self) -> usize {
+        let mut all = 0;
+        for (id, it) in self.asked.values() {
+            let records = self.scene.records(id);
+            let count = |word: &str| records.iter().filter(|record| record.starts_with(word)).count();
+            assert!(it.permits <= 1);
+            assert_eq!(count("approval.consumed"), it.permits, "{records:?}");
+            assert_eq!(count("approval.asked"), 1);
+            assert!(count("approval.decided") <= 1, "{records:?}");
+            if it.permits == 1 {
+                assert_eq!(records[1], "approval.decided allowed-once");
+            }
+            all += it.permits;
+        }
+        all
+    }
+}
+
+#[test]
+fn the_model_knows_the_way_to_a_permit() {
+    let mut walk = Walk::new();
+    let yes = Step::Answer {
+        request: 0,
+        allow: true,
+    };
+    let used = Step::Use {
+        request: 0,
+        changed: false,
+    };
+    for step in [Step::Ask, yes, Step::Look { request: 0 }, used] {
+        walk.take(&step);
+    }
+    assert_eq!(walk.end(), 1);
 }
 
 proptest! {
@@ -222,6 +257,10 @@ proptest! {
 
     #[test]
     fn nothing_but_a_yes_in_time_leads_to_a_permit_and_to_one_at_most(steps in prop::collection::vec(step(), 1..40)) {
-        walk(steps);
+        let mut walk = Walk::new();
+        for step in &steps {
+            walk.take(step);
+        }
+        walk.end();
     }
 }

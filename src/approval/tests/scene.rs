@@ -43,15 +43,15 @@ impl Scene {
         self.place.path()
     }
 
-    pub(super) fn question(&self) -> Question {
+    pub(super) fn question() -> Question {
         question()
     }
 
-    pub(super) fn binding(&self) -> Binding {
+    pub(super) fn binding() -> Binding {
         binding::tests::binding()
     }
 
-    pub(super) fn settings(&self) -> Settings {
+    pub(super) fn settings() -> Settings {
         Settings {
             policy: ApprovalPolicy::Ask,
             answerers: vec![Answerer::Queue],
@@ -64,7 +64,7 @@ impl Scene {
     }
 
     pub(super) fn desk(&self) -> Desk {
-        self.desk_with(self.settings())
+        self.desk_with(Self::settings())
     }
 
     pub(super) fn desk_with(&self, settings: Settings) -> Desk {
@@ -83,7 +83,7 @@ impl Scene {
 
     /// A grant of the queue's.
     pub(super) fn granted(&self) -> Grant {
-        let posted = self.desk().post(self.question(), self.binding()).unwrap();
+        let posted = self.desk().post(Self::question(), Self::binding()).unwrap();
         let listed = self.queue().find(posted.request.id()).unwrap();
         self.queue().answer(&listed, &yes(), None).unwrap();
         let decision = match posted.office.store.decision(&posted.request) {
@@ -105,7 +105,7 @@ impl Scene {
         }
         let (desk, flag) = (self.desk(), Flag::default());
         std::thread::scope(|threads| {
-            let asking = threads.spawn(|| desk.ask(self.question(), self.binding(), &flag));
+            let asking = threads.spawn(|| desk.ask(Self::question(), Self::binding(), &flag));
             let guard = OnPanic(&flag);
             let listed = loop {
                 if let Some(listed) = self.queue().list(false).unwrap().0.pop() {

@@ -12,7 +12,7 @@ use ringfence::audit::query::Filter;
 use super::{NO, Trouble, UNAVAILABLE, since, trail};
 use crate::cli::args::ExportArgs;
 use crate::cli::documents::create;
-use crate::cli::policy::known_state_dir;
+use crate::cli::places::known_state_dir;
 use crate::cli::render;
 
 /// How much is written at once.

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::{NOT_VERIFIED, Trouble, UNAVAILABLE, trail, words};
 use crate::cli::args::{CheckpointArgs, KeyArgs, VerifyArgs};
-use crate::cli::policy::known_state_dir;
+use crate::cli::places::known_state_dir;
 use crate::cli::render;
 use crate::cli::text::visible;
 
@@ -228,7 +228,7 @@ pub(super) fn checkpoint(args: &CheckpointArgs) -> Result<u8, Trouble> {
         || known_state_dir().map(|it| origin(&it)),
         |it| Ok(it.name().to_owned()),
     )?;
-    let text = Checkpoint::of(name, &verified).text();
+    let text = verified.checkpoint(name).text();
     let text = signer.map_or(text.clone(), |signer| signer.sign(&text));
     Ok(printed(&text))
 }

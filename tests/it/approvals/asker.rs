@@ -28,9 +28,10 @@ pub(super) const ASKS: [&str; 5] = [
 
 /// What the one who asks runs: three hundred lines that would clear the screen.
 fn script() -> String {
-    (0..300)
+    let lines: Vec<_> = (0..300)
         .map(|number| format!("line {number} \u{1b}[2J\u{1b}[1A\u{202e}\n"))
-        .collect()
+        .collect();
+    lines.concat()
 }
 
 fn var(name: &str) -> Option<String> {

@@ -1,5 +1,7 @@
 //! A program that answers, and the many ways in which it does not.
 
+use std::os::unix::fs::{PermissionsExt, chown};
+
 use super::asker::Asker;
 use crate::support::{World, for_each_user};
 
@@ -7,15 +9,13 @@ use crate::support::{World, for_each_user};
 fn told(world: &World, script: &str, timeout: &str) -> String {
     let hook = world.outside("hook");
     std::fs::write(&hook, format!("#!/bin/sh\n{script}\n")).unwrap();
-    world.prepare("true");
     set_up(world, &hook);
     Asker::start(world, &[("ASK_HOOK", hook.to_str().unwrap()), ("ASK_TIMEOUT", timeout)]).result()
 }
 
 fn set_up(world: &World, hook: &std::path::Path) {
-    use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(hook, std::fs::Permissions::from_mode(0o755)).unwrap();
-    std::os::unix::fs::chown(hook, Some(world.uid()), Some(world.gid())).unwrap();
+    chown(hook, Some(world.uid()), Some(world.gid())).unwrap();
 }
 
 /// Reads the request and answers this decision for it.
@@ -90,7 +90,6 @@ fn a_hook_that_is_missing_or_that_others_may_write_is_not_asked() {
         let hook = world.outside("open");
         std::fs::write(&hook, "#!/bin/sh\n").unwrap();
         set_up(world, &hook);
-        use std::os::unix::fs::PermissionsExt;
         std::fs::set_permissions(&hook, std::fs::Permissions::from_mode(0o777)).unwrap();
         assert!(ask(hook.to_str().unwrap()).contains("somebody else"));
     });

@@ -4,7 +4,7 @@ use super::asker::ASKS;
 use crate::support::{for_each_user, text};
 
 /// Starts who asks at a terminal, and reads what is said there.
-const TERMINAL: &str = r#"
+const TERMINAL: &str = r"
 import os, pty, select, sys, termios
 child, terminal = pty.fork()
 if child == 0:
@@ -30,7 +30,7 @@ def end():
         shown += got
     return os.waitpid(child, 0)[1]
 KEYS = b'[?] explain\r\n > '
-"#;
+";
 
 /// What the one who asks is told when a person does this at the terminal.
 fn told(script: &str) -> Vec<String> {
