@@ -114,7 +114,8 @@ fn refused(mode: SandboxMode, observed: &Observed, say: &mut impl FnMut(&str)) {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::facts::Survivors;
+    use nix::errno::Errno;
+    use ringfence::facts::{Denial, Operation, Survivors};
 
     use super::super::render::tests::report;
     use super::*;
@@ -138,6 +139,33 @@ mod tests {
         let said = text(&partial);
         assert_eq!(said.lines().count(), 1);
         assert!(said.contains("truncate") && said.contains("metadata"), "{said}");
+    }
+
+    #[test]
+    fn a_run_that_failed_after_a_denial_names_how_one_looser_run_is_asked_for() {
+        let denial = Denial {
+            op: Operation::Create,
+            path: "/etc/x".into(),
+            program: "touch".to_owned(),
+            pid: 1,
+            errno: Errno::EROFS,
+            count: 1,
+        };
+        let mut failed = report();
+        failed.exit = Exit::Code(1);
+        failed.recorded = Recorded::Yes;
+        failed.sandbox.denied = Denied::Observed(Observed {
+            denials: vec![denial],
+            ..Observed::default()
+        });
+        assert!(text(&failed).contains("`ringfence retry run`"), "{}", text(&failed));
+        let went_on = RunReport {
+            exit: Exit::Code(0),
+            ..failed.clone()
+        };
+        assert!(!text(&went_on).contains("retry"));
+        failed.recorded = Recorded::NotAsked;
+        assert!(!text(&failed).contains("retry"), "it is not kept");
     }
 
     #[test]
