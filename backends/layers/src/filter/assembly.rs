@@ -6,8 +6,8 @@ use libc::sock_filter;
 use ringfence_backend::calls::INODE_REQUESTS;
 
 use super::{
-    ARCH, ARCHITECTURE, ARGUMENTS, JUMP, JUMP_EQUAL, JUMP_GREATER_OR_EQUAL, JUMP_SET, LEASES, LOAD, NR, OPENS_FOR_CHANGE,
-    Program, RETURN, Sockets, X32, request,
+    ARCH, ARCHITECTURE, ARGUMENTS, JUMP, JUMP_EQUAL, JUMP_GREATER_OR_EQUAL, JUMP_SET, LEASES, LOAD, NR,
+    OPENS_FOR_CHANGE, Program, RETURN, Sockets, X32, request,
 };
 
 /// What becomes of a call, as a place at the end of a filter.
