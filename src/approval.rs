@@ -11,6 +11,7 @@
 pub mod binding;
 pub mod card;
 mod clock;
+mod decision;
 mod desk;
 mod grant;
 mod hook;
@@ -26,13 +27,13 @@ mod vigil;
 
 pub use binding::{Binding, Bound, Digested, Executable, MAX_HASHED, Place, environment, nonce};
 pub use clock::{Deadline, Moment};
+pub use decision::{Decision, Outcome};
 pub use desk::Desk;
 pub use grant::{Grant, Permit};
 pub use inside::{Inside, around};
 pub use queue::{Answer, Assurance, Listed, NotAnswered, Queue, State};
 pub use request::{Question, Refused, Request, path_on_paper};
 pub use settings::{Answerer, Hook, Settings};
-pub use store::{Decision, Outcome};
 pub use vigil::{Never, Withdrawal};
 
 #[cfg(test)]

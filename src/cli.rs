@@ -12,6 +12,7 @@ mod explain;
 mod explanation;
 mod limits;
 mod notes;
+mod places;
 mod policy;
 mod render;
 mod request;

@@ -13,6 +13,7 @@ mod merge;
 #[cfg(test)]
 mod properties;
 mod read;
+mod said;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +26,7 @@ pub use error::{ConfigError, Key};
 pub use layer::Origin;
 
 use crate::tables::Place;
-use layer::Standing;
+use said::Standing;
 
 /// The file of the system.
 pub const SYSTEM_FILE: &str = "/etc/ringfence/config.toml";

@@ -2,6 +2,8 @@
 
 mod approval;
 mod managed;
+mod session;
+pub mod trail;
 
 use std::ffi::OsString;
 use std::io;
@@ -13,10 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::ConfigError;
 use crate::policy::PolicyError;
-use crate::session::SessionError;
 
 pub use approval::{Bound, Expiry, NotApproved, Rejecter};
 pub use managed::{Fault, ManagedEnvError};
+pub use session::SessionError;
+pub use trail::AuditError;
 
 /// The stable code of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -151,7 +154,7 @@ pub enum Error {
     Audit {
         /// Why.
         #[from]
-        source: crate::audit::AuditError,
+        source: AuditError,
     },
     /// The end of the run was asked for before it began.
     #[error("the run was aborted before it started")]

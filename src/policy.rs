@@ -22,7 +22,6 @@ use ringfence_backend::{
 };
 
 pub use crate::paths::settled;
-pub use crate::session::SessionPolicy;
 pub(crate) use broad::refuse as refuse_broad;
 pub use difference::{Difference, NotLooser};
 pub use error::{Breadth, Field, PolicyError};
@@ -65,6 +64,17 @@ impl Default for Deployment {
             ceiling: SandboxMode::DangerFullAccess,
         }
     }
+}
+
+/// What a session keeps from one run to the next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionPolicy {
+    /// The session's id.
+    pub id: String,
+    /// The mode of its runs, once it was switched to one.
+    pub mode: Option<SandboxMode>,
+    /// The directory it was made in. It never changes.
+    pub root: WorkspaceRoot,
 }
 
 /// What an approved grant changes: exactly one thing.

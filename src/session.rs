@@ -4,7 +4,6 @@
 //! now follows from its events, the last one winning. An event is on the disk before anybody is told
 //! of it, and a log that says something it cannot mean serves no run.
 
-mod error;
 mod event;
 mod identity;
 mod store;
@@ -16,21 +15,11 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use ringfence_backend::{SandboxMode, WorkspaceRoot};
 
-pub use error::SessionError;
+pub use crate::error::SessionError;
+pub use crate::policy::SessionPolicy;
 pub use event::Event;
 pub use identity::Identity;
 pub use store::{Listed, New, Store};
-
-/// What a session keeps from one run to the next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionPolicy {
-    /// The session's id.
-    pub id: String,
-    /// The mode of its runs, once it was switched to one.
-    pub mode: Option<SandboxMode>,
-    /// The directory it was made in. It never changes.
-    pub root: WorkspaceRoot,
-}
 
 /// A session as its events tell it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,13 +7,15 @@ use std::sync::Arc;
 
 use super::binding::Binding;
 use super::clock::{Clock, Moment};
+use super::decision::Outcome;
 use super::grant::Grant;
+use super::office::host;
 use super::office::{Office, asked, decider, for_the_trail, unwritable};
 use super::request::{Frame, Question, Request};
 use super::settings::{Answerer, Settings};
 use super::settle::{Posted, Verdict};
-use super::store::{Found, Outcome, Store};
-use super::vigil::{End, Turn, Vigil, Withdrawal, host};
+use super::store::{Found, Store};
+use super::vigil::{End, Said, Turn, Vigil, Withdrawal};
 use super::{hook, tty};
 use crate::audit::{Decider, Trail};
 use crate::config::ApprovalPolicy;
@@ -201,17 +203,6 @@ impl Desk {
             }
         }
     }
-}
-
-/// What an answerer came to.
-#[derive(Debug)]
-pub(super) enum Said {
-    /// This, by somebody.
-    Decided(Outcome, Decider),
-    /// Nothing, and why.
-    Nothing(String),
-    /// The waiting ended meanwhile.
-    Ended(End),
 }
 
 fn unavailable(why: String) -> Verdict {

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::binding::Binding;
 use super::clock::Deadline;
+use super::decision::Decision;
 use super::office::{Office, entry};
 use super::request::Request;
-use super::store::{Decision, Taken};
+use super::store::Taken;
 use crate::audit::{AuditError, Event};
 use crate::error::{Bound, Error, Expiry, NotApproved};
 use crate::state::Held;

@@ -15,13 +15,11 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use serde::Deserialize;
 
-use super::desk::Said;
+use super::decision::Outcome;
 use super::office::decider;
-use super::queue::document;
 use super::request::Request;
 use super::settings::Hook;
-use super::store::Outcome;
-use super::vigil::{End, Turn, Vigil};
+use super::vigil::{End, Said, Turn, Vigil};
 use crate::error::Error;
 
 /// What a hook may say.
@@ -109,7 +107,7 @@ fn converse(vigil: &Vigil<'_>, hook: &Hook, request: &Request) -> Result<Answer,
 /// What the program says to the request, when it ends well.
 fn hear(vigil: &Vigil<'_>, hook: &Hook, request: &Request) -> Result<Vec<u8>, Broken> {
     check(&hook.program).map_err(Broken::Nothing)?;
-    let question = serde_json::to_vec(&document(request)).map_err(io::Error::from)?;
+    let question = serde_json::to_vec(&request.document()).map_err(io::Error::from)?;
     Running::start(hook)?.converse(vigil, &question, hook.timeout)
 }
 

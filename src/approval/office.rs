@@ -6,15 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::clock::{Clock, Moment};
+use super::decision::{Decision, Outcome};
 use super::request::{Request, lossy};
 use super::settings::Answerer;
-use super::store::{Decision, Found, Outcome, Settled, Store};
-use super::vigil::host;
+use super::store::{Found, Settled, Store};
 use crate::audit::{AuditError, Decider, Durability, Entry, Event, Trail};
 use crate::error::Error;
 
 /// The word for the queue, in requests and decisions.
 pub(super) const QUEUE: &str = Answerer::Queue.word();
+
+/// How long the files of a closed request are kept: 30 days.
+const KEPT_MS: u64 = 30 * 24 * 60 * 60 * 1000;
 
 /// What a desk and its grants share.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ impl Office {
         for id in self.store.ids(false).unwrap_or_default() {
             self.sweep_one(&id)?;
         }
+        let old = self.now()?.wall_ms.saturating_sub(KEPT_MS);
+        self.store.forget_older(old);
         Ok(())
     }
 
@@ -138,5 +143,13 @@ pub(super) fn entry(request: &Request, event: Event) -> Entry {
         session: request.session.clone(),
         run: Some(request.run.clone()),
         event,
+    }
+}
+
+/// The operating system's refusal of something that asking takes.
+pub(super) fn host(source: io::Error) -> Error {
+    Error::Host {
+        doing: "waiting for the answer to a request",
+        source,
     }
 }

@@ -6,16 +6,17 @@ mod refused;
 use std::path::Path;
 
 use super::clock::{Clock, Left, Moment};
+use super::decision::{Decision, Outcome};
 use super::inside::{Inside, unconfined_run_of};
+use super::office::host;
 use super::office::{QUEUE, decider};
 use super::request::Request;
-use super::store::{Decision, Found, Outcome, Settled, Store};
+use super::store::{Found, Settled, Store};
 use super::tty::{self, Broken, whoever};
-use super::vigil::{Vigil, host};
+use super::vigil::Vigil;
 use crate::audit::AuditError;
 use crate::error::{Error, Expiry};
 
-pub(super) use listed::document;
 pub use listed::{Listed, State};
 pub use refused::NotAnswered;
 
@@ -189,13 +190,12 @@ impl Queue {
             why: why.to_owned(),
         };
         match tty::confirm(&vigil, request, question, expected) {
-            Ok(true) => {}
             Ok(false) => return Err(unconfirmed("what was typed is something else")),
             Err(Broken::Closed(why)) => return Err(unconfirmed(&why)),
             Err(Broken::None(why)) => return Err(NotAnswered::NoTerminal { why }),
             Err(Broken::Failed(error)) => return Err(error.into()),
-            // What has ended it is told below.
-            Err(Broken::Ended(_)) => {}
+            // What has ended it meanwhile is told below.
+            Ok(true) | Err(Broken::Ended(_)) => {}
         }
         // A card can be looked at for long.
         let Found::Ours((request, open)) = self.store.request(&request.id) else {

@@ -152,6 +152,15 @@ pub(crate) struct Frame {
 }
 
 impl Request {
+    /// The request for readers: without what only this host's clocks understand.
+    pub(super) fn document(&self) -> Value {
+        let mut document = serde_json::to_value(self).unwrap_or(Value::Null);
+        if let Value::Object(fields) = &mut document {
+            fields.remove("deadline");
+        }
+        document
+    }
+
     pub(crate) fn new(question: Question, frame: Frame) -> Self {
         let (executable, executable_bytes) = written(question.executable.as_os_str());
         let (workdir, workdir_bytes) = written(question.workdir.as_os_str());

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::binding::Binding;
 use super::clock::Left;
+use super::decision::{Decision, Outcome};
 use super::grant::Grant;
 use super::office::{Office, decided, unwritable};
 use super::request::Request;
-use super::store::{Decision, Outcome};
 use crate::audit::Decider;
 use crate::error::{Error, Expiry, NotApproved, Rejecter};
 use crate::state::Held;

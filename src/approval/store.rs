@@ -13,89 +13,17 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
-use super::clock::Moment;
+use super::decision::Decision;
 use super::request::Request;
-use crate::audit::Decider;
 use crate::state::{Durability, Held, LockError, StateDir};
 
 /// What a request may come to on paper: nobody reads more.
 pub(crate) const MAX_REQUEST: usize = 16 * 1024 * 1024;
 const MAX_DECISION: u64 = 64 * 1024;
-
-/// How a request was decided. There is no other way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// It may be done once.
-    AllowedOnce,
-    /// Somebody, a rule or the policy said no.
-    Rejected,
-    /// It was withdrawn.
-    Cancelled,
-    /// Nobody answered in time.
-    Expired,
-    /// There was nobody to ask, or what answered gave no answer.
-    Unavailable,
-}
-
-impl Outcome {
-    /// Its word in documents.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::AllowedOnce => "allowed-once",
-            Self::Rejected => "rejected",
-            Self::Cancelled => "cancelled",
-            Self::Expired => "expired",
-            Self::Unavailable => "unavailable",
-        }
-    }
-}
-
-/// A decision, which names what it is for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Decision {
-    pub(crate) schema: u32,
-    pub(crate) id: String,
-    pub(crate) digest: String,
-    pub(crate) outcome: Outcome,
-    pub(crate) by: Decider,
-    pub(crate) at: Moment,
-}
-
-impl Decision {
-    pub(crate) fn new(request: &Request, outcome: Outcome, by: Decider, at: Moment) -> Self {
-        Self {
-            schema: crate::facts::SCHEMA,
-            id: request.id.clone(),
-            digest: request.digest.clone(),
-            outcome,
-            by,
-            at,
-        }
-    }
-
-    /// How it was decided.
-    #[must_use]
-    pub const fn outcome(&self) -> Outcome {
-        self.outcome
-    }
-
-    /// By whom or what.
-    #[must_use]
-    pub const fn by(&self) -> &Decider {
-        &self.by
-    }
-
-    fn is_for(&self, request: &Request) -> bool {
-        self.schema == crate::facts::SCHEMA && self.id == request.id && self.digest == request.digest
-    }
-}
 
 /// What stands where a file of ours would.
 #[derive(Debug)]
@@ -204,6 +132,20 @@ impl Store {
         }
     }
 
+    /// Removes what is left of requests that were made before that moment of the wall clock and are closed.
+    /// The trail keeps what became of them.
+    pub(crate) fn forget_older(&self, than_ms: u64) {
+        let names = self.closed.file_names().unwrap_or_default();
+        for id in names.iter().filter_map(|name| name.strip_suffix(".json")) {
+            if made_at(id).is_some_and(|made| made < than_ms) && !self.is_awaited(id) {
+                for place in [&self.decided, &self.used, &self.closed] {
+                    let _ = place.remove_file(file(id));
+                }
+                self.let_go(id);
+            }
+        }
+    }
+
     /// The requests, by their names; `closed`, too, when asked for.
     pub(crate) fn ids(&self, closed: bool) -> io::Result<Vec<String>> {
         let mut ids = Vec::new();
@@ -273,8 +215,11 @@ impl Store {
     pub(crate) fn put_aside(&self, id: &str) -> io::Result<()> {
         let unique = u64::from_ne_bytes(ringfence_backend::descriptor::random()?);
         let aside = format!(".{id}.foreign.{unique:016x}");
-        nix::fcntl::renameat(&self.decided, file(id).as_str(), &self.decided, aside.as_str())?;
-        Ok(())
+        match nix::fcntl::renameat(&self.decided, file(id).as_str(), &self.decided, aside.as_str()) {
+            // Somebody else was quicker.
+            Ok(()) | Err(Errno::ENOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     /// Uses the ticket of a grant up. It is on the disk when this returns.
@@ -303,6 +248,14 @@ impl Store {
 
 fn file(id: &str) -> String {
     format!("{id}.json")
+}
+
+/// When a request of this name was made, in milliseconds since 1970.
+fn made_at(id: &str) -> Option<u64> {
+    uuid::Uuid::parse_str(id)
+        .ok()
+        .filter(|it| it.get_version_num() == 7)
+        .map(|it| u64::try_from(it.as_u128() >> 80).unwrap_or(u64::MAX))
 }
 
 fn decision_in(place: &StateDir, request: &Request) -> Found<Decision> {
@@ -334,4 +287,13 @@ fn load<T: DeserializeOwned>(place: &StateDir, name: &str, most: u64) -> Found<T
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_when_the_request_was_made() {
+        let id = uuid::Builder::from_unix_timestamp_millis(1_700_000_000_123, &[7; 10]).into_uuid();
+        assert_eq!(made_at(&id.to_string()), Some(1_700_000_000_123));
+        assert_eq!(made_at("no-uuid"), None);
+    }
+}

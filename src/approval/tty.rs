@@ -10,11 +10,10 @@ use std::time::Duration;
 
 use super::card::{Layout, card};
 use super::clock::Moment;
-use super::desk::Said;
+use super::decision::Outcome;
 use super::office::decider;
 use super::request::Request;
-use super::store::Outcome;
-use super::vigil::{End, Turn, Vigil};
+use super::vigil::{End, Said, Turn, Vigil};
 use crate::audit::Decider;
 use crate::error::Error;
 use keys::Pressed;
@@ -95,7 +94,7 @@ fn converse(vigil: &Vigil<'_>, request: &Request) -> Result<(Outcome, Option<Str
             }
             Pressed::Byte(b'?') => terminal.say(vigil, EXPLANATION)?,
             Pressed::Byte(_) | Pressed::Enter => {
-                terminal.say(vigil, "that is none of the keys; nothing has happened\n")?
+                terminal.say(vigil, "that is none of the keys; nothing has happened\n")?;
             }
             Pressed::Several => terminal.say(vigil, "what is pasted or typed ahead is ignored\n")?,
         }
@@ -104,7 +103,7 @@ fn converse(vigil: &Vigil<'_>, request: &Request) -> Result<(Outcome, Option<Str
 
 /// Shows the card, and forgets what was typed before it could be read.
 fn present(terminal: &mut Terminal, vigil: &Vigil<'_>, request: &Request) -> Result<(), Broken> {
-    let now = Moment::now().map_err(super::vigil::host)?;
+    let now = Moment::now().map_err(super::office::host)?;
     let layout = Layout {
         width: terminal.width(),
         colour: true,

@@ -9,9 +9,11 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::clock::{Clock, Left};
-use super::office::may_come_from_elsewhere;
+use super::decision::{Decision, Outcome};
+use super::office::{host, may_come_from_elsewhere};
 use super::request::Request;
-use super::store::{Decision, Found, Store};
+use super::store::{Found, Store};
+use crate::audit::Decider;
 use crate::error::{Error, Expiry};
 
 #[cfg(target_os = "linux")]
@@ -58,6 +60,17 @@ pub(super) enum End {
     Withdrawn,
     /// The time is over.
     Expired(Expiry),
+}
+
+/// What an answerer came to.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// This, by somebody.
+    Decided(Outcome, Decider),
+    /// Nothing, and why.
+    Nothing(String),
+    /// The waiting ended meanwhile.
+    Ended(End),
 }
 
 /// What a turn of waiting came to.
@@ -179,12 +192,5 @@ impl<'a> Vigil<'a> {
             Err(Errno::EINTR) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
-    }
-}
-
-pub(super) fn host(source: io::Error) -> Error {
-    Error::Host {
-        doing: "waiting for the answer to a request",
-        source,
     }
 }

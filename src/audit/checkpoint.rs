@@ -8,7 +8,6 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::hash::Hash;
 use super::host::host_name;
-use super::verify::Verified;
 
 /// A state of a trail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,16 +21,6 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The state that was just verified.
-    #[must_use]
-    pub const fn of(origin: String, verified: &Verified) -> Self {
-        Self {
-            origin,
-            size: verified.last,
-            root: verified.root,
-        }
-    }
-
     /// Its text: three lines.
     #[must_use]
     pub fn text(&self) -> String {

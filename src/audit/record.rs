@@ -206,7 +206,7 @@ pub enum Event {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decider {
-    /// `policy`, `rule`, `tty`, `queue`, `hook`, `mcp` or `clock`.
+    /// `policy`, `rule`, `tty`, `queue`, `hook`, `mcp`, `clock`, or `asker` where whoever asked ended it.
     pub kind: String,
     /// The person or program, as far as it is known: a user's name and id, the hook's path.
     pub principal: String,

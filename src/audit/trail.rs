@@ -17,7 +17,7 @@ use super::segment::{self, Ending};
 use crate::state::{Durability, Held, StateDir};
 
 /// How long to wait for others who write.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The name of the lock of those who write.
 pub(super) const LOCK: &str = "lock";
 
@@ -186,22 +186,27 @@ impl Trail {
                 (file, 0, Some(first))
             }
         };
-        let written = write_at_once(&file, length, &text).and_then(|()| {
-            if durability == Durability::Kernel {
-                return Ok(());
-            }
-            // Another process may have made the segment, or the directory, a moment ago.
-            file.sync_data()?;
-            self.dir.sync()?;
-            self.state.sync()
-        });
+        let written = write_at_once(&file, length, &text);
         if let (Err(_), Some(first)) = (&written, new)
             && file.metadata().is_ok_and(|about| about.len() == 0)
         {
             let _ = self.dir.remove_file(segment::name(first));
         }
+        // Nobody waits for the disk but who asked for it: the order of the records is settled by now.
         drop(held);
-        written.map(|()| Receipt { seq }).map_err(|error| error.to_string())
+        let done = match durability {
+            Durability::Kernel => written,
+            Durability::Disk => written.and_then(|()| self.sync(&file)),
+        };
+        done.map(|()| Receipt { seq }).map_err(|error| error.to_string())
+    }
+
+    /// Returns when a segment is on the disk, with everything that it is found by.
+    fn sync(&self, file: &File) -> io::Result<()> {
+        file.sync_data()?;
+        // Another process may have made the segment, or the directory, a moment ago.
+        self.dir.sync()?;
+        self.state.sync()
     }
 
     fn is_full(&self, file: &File, ending: &Ending, more: usize) -> Result<bool, String> {

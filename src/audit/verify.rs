@@ -4,11 +4,11 @@ mod walker;
 
 use super::AuditError;
 use super::checkpoint::Checkpoint;
-use super::fault::{Fault, FaultKind};
 use super::hash::Hash;
 use super::line::Envelope;
 use super::merkle::Range;
 use super::read::{Lines, Reading};
+use crate::error::trail::{Fault, FaultKind};
 use walker::Walker;
 
 /// What a trail that verifies consists of.
@@ -24,6 +24,18 @@ pub struct Verified {
     pub mended: u64,
     /// How many bytes follow the last record that are none, as a crash leaves them.
     pub torn: u64,
+}
+
+impl Verified {
+    /// The state that was verified, as a checkpoint of the trail `origin`.
+    #[must_use]
+    pub const fn checkpoint(&self, origin: String) -> Checkpoint {
+        Checkpoint {
+            origin,
+            size: self.last,
+            root: self.root,
+        }
+    }
 }
 
 /// What was found on the way through a trail.

@@ -12,7 +12,7 @@ use ringfence::{Error, ErrorReport};
 
 use super::args::{AnswerArgs, ApprovalsCommand};
 use super::documents::Documents;
-use super::policy::state_dir;
+use super::places::state_dir;
 use super::text::{quoted, visible};
 use super::{UNAVAILABLE, USAGE, render};
 
@@ -41,10 +41,12 @@ fn list(all: bool, json: bool) -> Result<(), NotAnswered> {
     let mut documents = Documents::new(json);
     documents.deliver(&listed);
     if !json {
-        let mut text: String = listed.iter().map(row).collect();
-        if listed.is_empty() {
-            text = "No request waits for an answer.\n".to_owned();
-        }
+        let rows: Vec<_> = listed.iter().map(row).collect();
+        let text = if rows.is_empty() {
+            "No request waits for an answer.\n".to_owned()
+        } else {
+            rows.concat()
+        };
         render::requests(&text);
     }
     Ok(())

@@ -13,7 +13,7 @@ use ringfence::Error;
 use ringfence::audit::{AuditError, Keep, Reading, Trail};
 
 use super::args::{AuditArgs, AuditCommand, PruneArgs};
-use super::policy::state_dir;
+use super::places::state_dir;
 use super::{UNAVAILABLE, USAGE, render, values};
 
 /// Exit status for what is not there.

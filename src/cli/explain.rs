@@ -8,7 +8,7 @@ use super::args::RunArgs;
 use super::documents::Documents;
 use super::dry_run::DryRun;
 use super::explanation::{BackendPlan, Explained};
-use super::policy::state_dir;
+use super::places::state_dir;
 use super::render;
 use super::request::{Asked, request};
 use super::{UNAVAILABLE, USAGE};

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::env;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use ringfence::policy::{git_worktree, host_temp, open_protected, open_root, open_writable, settled};
+use ringfence::policy::{git_worktree, host_temp, open_protected, open_writable, settled};
 use ringfence::profile::{self, Profile};
 use ringfence::{
     Deployment, Door, Error, PinnedPath, SandboxExecutionPolicy, SandboxMode, SessionPolicy, Surroundings, Temp,
@@ -13,6 +12,7 @@ use ringfence::{
 };
 
 use super::args::RunArgs;
+use super::places::{home, state_dir};
 use super::standing::Standing;
 
 /// The doors that are closed. An option stands above the profile.
@@ -94,18 +94,6 @@ pub(super) fn load(name_or_file: &str) -> Result<Profile, Error> {
     })
 }
 
-/// The directory named, else the one the caller is in.
-pub(super) fn workspace(named: Option<&Path>) -> Result<WorkspaceRoot, Error> {
-    match named {
-        Some(path) => Ok(open_root(path)?),
-        // Gone, or out of reach: there is no workspace then, and none is made up.
-        None => WorkspaceRoot::open(Path::new(".")).map_err(|source| Error::Workdir {
-            path: ".".into(),
-            source,
-        }),
-    }
-}
-
 /// What else bears on the policy. Home, state and temp area only matter where something is opened
 /// for writing, so other modes are spared the search.
 fn surroundings(
@@ -128,47 +116,9 @@ fn surroundings(
     Ok(found)
 }
 
-pub(super) fn home() -> Option<PathBuf> {
-    absolute(env::var_os("HOME").as_deref())
-}
-
-/// Where Ringfence keeps its own records: `$RINGFENCE_STATE_DIR`, else a directory of its own
-/// beneath the XDG state directory. Nothing when the environment names no place.
-///
-/// # Errors
-/// [`Error::Input`] when `$RINGFENCE_STATE_DIR` is relative: it would be another place in each directory.
-pub(crate) fn state_dir() -> Result<Option<PathBuf>, Error> {
-    const OWN: &str = "RINGFENCE_STATE_DIR";
-    if let Some(own) = env::var_os(OWN).filter(|own| !own.is_empty()) {
-        return match absolute(Some(&own)) {
-            Some(path) => Ok(Some(path)),
-            None => Err(Error::Input {
-                field: OWN.to_owned(),
-                value: own,
-                reason: "it is relative, and would be another place in each directory".to_owned(),
-                hint: "name it from the root on, or unset it".to_owned(),
-            }),
-        };
-    }
-    let xdg = absolute(env::var_os("XDG_STATE_HOME").as_deref()).map(|state| state.join("ringfence"));
-    Ok(xdg.or_else(|| home().map(|home| home.join(".local/state/ringfence"))))
-}
-
-/// The XDG Base Directory Specification has relative paths ignored.
-fn absolute(value: Option<&OsStr>) -> Option<PathBuf> {
-    value.map(PathBuf::from).filter(|path| path.is_absolute())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_relative_place_is_none() {
-        assert_eq!(absolute(Some("state".as_ref())), None);
-        assert_eq!(absolute(Some("".as_ref())), None);
-        assert_eq!(absolute(Some("/state".as_ref())), Some("/state".into()));
-    }
 
     #[test]
     fn options_stand_above_the_profile() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ringfence::approval::{Bound, Desk};
 use ringfence::audit::Trail;
-use ringfence::config::Settings;
+use ringfence::config::{Recording, Settings};
 use ringfence::error::NotApproved;
 use ringfence::exec::new_run_id;
 use ringfence::policy::open_root;
@@ -19,7 +19,7 @@ use ringfence::{Capture, Error, ErrorCode, ErrorReport, RunReport, Runner, Sandb
 use super::answerers::approval_settings;
 use super::args::RetryArgs;
 use super::documents::Documents;
-use super::policy::{home, state_dir};
+use super::places::{home, state_dir};
 use super::run::{follow, status};
 use super::signals::StopSignals;
 use super::standing::{deployed, sessions};
@@ -68,9 +68,10 @@ fn attempt(args: &RetryArgs, run_id: &str, documents: &mut Documents) -> Result<
     let finished = Finished::find(&runner, &args.run)?;
     let root = open_root(finished.workspace())?;
     let settings = deployed(Some(&root))?;
-    let runner = runner.with_audit(settings.audit(), settings.sources());
     let session = finished.session().map(str::to_owned);
     let session_mode = mode_now(session.as_deref(), &settings)?;
+    // What was approved is recorded in any case, and so is the run that it was approved for.
+    let runner = runner.with_audit(settings.audit().max(Recording::On), settings.sources());
     let retry = Retry::of(
         finished,
         &change(args)?,

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::args::RunArgs;
 use super::documents::Documents;
 use super::dry_run::DryRun;
-use super::policy::state_dir;
+use super::places::state_dir;
 use super::render;
 use super::request::{Asked, request};
 use super::signals::StopSignals;

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::args::SessionCommand;
 use super::documents::Documents;
-use super::policy::{state_dir, workspace};
+use super::places::{state_dir, workspace};
 use super::standing::{deployed, sessions};
 use super::text::{Rows, shown, twin, visible};
 use super::{UNAVAILABLE, USAGE, render};

@@ -10,7 +10,7 @@ use ringfence::session::{Session, SessionError, Store};
 use ringfence::{Error, SandboxMode, WorkspaceRoot};
 
 use super::args::RunArgs;
-use super::policy::{home, state_dir, workspace};
+use super::places::{home, state_dir, workspace};
 
 /// What stands before a run is asked for.
 #[derive(Debug)]

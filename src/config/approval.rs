@@ -6,7 +6,7 @@ use std::time::Duration;
 use ringfence_backend::SandboxMode;
 use serde::{Deserialize, Serialize};
 
-use super::layer::Standing;
+use super::said::Standing;
 use crate::paths::settled;
 use crate::tables::Place;
 

@@ -7,7 +7,7 @@ use ringfence_backend::{Require, SandboxMode};
 
 use super::Recording;
 use super::approval::{Answerer, ApprovalPolicy, Looseness, Reject};
-use crate::tables::Place;
+use super::said::Said;
 
 /// Whose file something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,26 +32,6 @@ impl fmt::Display for Origin {
             Self::User => "user",
             Self::Workspace => "workspace",
         })
-    }
-}
-
-/// A value, and where it is said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Said<T> {
-    pub(super) value: T,
-    pub(super) place: Place,
-}
-
-/// A value that holds, and which file says so; no file for a default.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Standing<T> {
-    pub(super) value: T,
-    pub(super) said_in: Option<Place>,
-}
-
-impl<T> Standing<T> {
-    pub(super) const fn default_of(value: T) -> Self {
-        Self { value, said_in: None }
     }
 }
 

@@ -7,7 +7,8 @@ use ringfence_backend::{Require, SandboxMode};
 
 use super::approval::{Answerer, ApprovalPolicy, Looseness};
 use super::error::{ConfigError, Key};
-use super::layer::{Layer, Origin, Said, Standing};
+use super::layer::{Layer, Origin};
+use super::said::{Said, Standing};
 use super::{Recording, Settings};
 
 /// A value of a key, as files have it, and whether it may take another's place.

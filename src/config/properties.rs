@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use ringfence_backend::{Require, SandboxMode};
 
-use super::layer::{Layer, Origin, Said};
+use super::layer::{Layer, Origin};
+use super::said::Said;
 use super::{Answerer, ApprovalPolicy, Looseness, Recording, Settings};
 use crate::tables::Place;
 

@@ -8,7 +8,8 @@ use ringfence_backend::{Require, SandboxMode};
 
 use super::approval::{Answerer, ApprovalPolicy, Looseness, Reject, Rejected};
 use super::error::ConfigError;
-use super::layer::{Layer, Origin, Said};
+use super::layer::{Layer, Origin};
+use super::said::Said;
 use super::{Recording, error::Key};
 use crate::tables::{Expected, Kind, Section, Source, TableError};
 

@@ -181,7 +181,7 @@ fn first_attempt(outcome: &KeptOutcome) -> String {
         (None, Some(signal)) => format!("was ended by {signal}"),
         (None, None) => "ended, nobody knows how".to_owned(),
     };
-    format!("the first attempt ran {time:?} and {end}; what it did inside its policy is done, and would be done again")
+    format!("the first run took {time:?} and {end}")
 }
 
 fn refused(denial: &KeptDenial) -> Refused {

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use ringfence_backend::SandboxMode;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::error::SessionError;
 use super::{Identity, Session};
+use crate::error::SessionError;
 
 /// The version of the lines that are written and read.
 const SCHEMA: u32 = 1;

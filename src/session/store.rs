@@ -8,10 +8,10 @@ use jiff::Timestamp;
 use nix::fcntl::OFlag;
 use ringfence_backend::{SandboxExecutionPolicy, SandboxMode, WorkspaceRoot};
 
-use super::error::SessionError;
 use super::event::{self, Event, Log};
 use super::{Identity, Session};
 use crate::error::Error;
+use crate::error::SessionError;
 use crate::ids::new_run_id;
 use crate::state::{Durability, Held, StateDir};
 

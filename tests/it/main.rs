@@ -9,6 +9,7 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod approvals;
 mod attacks;
 mod audit;
 mod config;

@@ -1,23 +1,44 @@
 //! What processes were started with, from proc(5).
 
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 
 /// As many processes above one are asked, and no more.
 const DEEPEST: usize = 256;
 
-/// The value of the variable in the nearest process above this one that was started with it.
+/// The value of the variable in the nearest process above this one that was started with it. A command
+/// can start another without it; so a process above that is this very program, running a command, counts
+/// as well.
 pub(super) fn above(name: &str) -> Option<String> {
+    let own = std::fs::metadata("/proc/self/exe").ok();
     let mut pid = nix::unistd::getppid().as_raw();
     for _ in 0..DEEPEST {
-        if pid <= 1 {
+        // The first of a namespace may be either.
+        if pid < 1 {
             return None;
         }
         if let Some(value) = value_in(&environment(&pid.to_string()), name) {
             return Some(value);
         }
+        let program = std::fs::metadata(format!("/proc/{pid}/exe")).ok();
+        let same = own
+            .as_ref()
+            .zip(program)
+            .is_some_and(|(own, it)| (own.dev(), own.ino()) == (it.dev(), it.ino()));
+        if same && runs_something(pid) {
+            return Some(format!("of the process {pid}"));
+        }
         pid = parent(pid)?;
     }
     None
+}
+
+/// Whether the words that this program was started with are those for running a command. A retry is none
+/// of them: beneath it there may be the program that it asks, whose answer is welcome.
+fn runs_something(pid: i32) -> bool {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let verb = words.split(|byte| *byte == 0).nth(1);
+    verb.is_some_and(|verb| [&b"run"[..], b"shell"].contains(&verb))
 }
 
 /// The variable `name` of some process that was started with all of these.

@@ -3,8 +3,8 @@
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::super::decision::{Decision, Outcome};
 use super::super::request::Request;
-use super::super::store::{Decision, Outcome};
 
 /// How a request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -68,7 +68,7 @@ pub struct Listed {
 
 impl Serialize for Listed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = document(&self.request);
+        let mut document = self.request.document();
         if let Value::Object(fields) = &mut document {
             fields.insert("state".to_owned(), self.state.word().into());
             let by = self.decision.as_ref().map(|it| &it.by);
@@ -78,13 +78,4 @@ impl Serialize for Listed {
         }
         document.serialize(serializer)
     }
-}
-
-/// A request for readers: without what only this host's clocks understand.
-pub(in crate::approval) fn document(request: &Request) -> Value {
-    let mut document = serde_json::to_value(request).unwrap_or(Value::Null);
-    if let Value::Object(fields) = &mut document {
-        fields.remove("deadline");
-    }
-    document
 }

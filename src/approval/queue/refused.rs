@@ -109,7 +109,6 @@ impl NotAnswered {
         Some(match self {
             Self::Unknown { .. } => "`ringfence approvals list --all` shows those that there are",
             Self::Ambiguous { .. } => "give more of the id",
-            Self::Decided { .. } | Self::Unconfirmed { .. } => return None,
             Self::Expired { .. } | Self::Lapsed { .. } => "if it is still needed it has to be asked for again",
             Self::Elsewhere { .. } => "answer it where it is asked",
             Self::Inside { .. } => "answer from a terminal outside",
@@ -117,7 +116,7 @@ impl NotAnswered {
             Self::NoTerminal { .. } => {
                 "answer from a terminal, or look at it with `ringfence approvals show` and answer with --yes"
             }
-            Self::Failed(_) => return None,
+            Self::Decided { .. } | Self::Unconfirmed { .. } | Self::Failed(_) => return None,
         })
     }
 }

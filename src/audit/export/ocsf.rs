@@ -5,6 +5,7 @@
 
 mod classes;
 mod findings;
+mod parts;
 mod shapes;
 
 use serde_json::{Map, Value, json};

@@ -56,7 +56,7 @@ impl Scene {
     }
 
     fn checkpoint(&self) -> Checkpoint {
-        Checkpoint::of("o".to_owned(), &self.verify().unwrap())
+        self.verify().unwrap().checkpoint("o".to_owned())
     }
 
     /// Rewrites the lines of the first segment.

@@ -1,6 +1,5 @@
 //! One step through a trail: what a line must be after those before it.
 
-use super::super::fault::{Fault, FaultKind};
 use super::super::hash::{Hash, Running};
 use super::super::line::{Envelope, Record, VERSION};
 use super::super::merkle::{self, Range};
@@ -8,6 +7,7 @@ use super::super::read::Piece;
 use super::super::record::Event;
 use super::super::segment;
 use super::{Verified, Walk};
+use crate::error::trail::{Fault, FaultKind};
 
 /// What has been seen of a trail.
 #[derive(Clone)]

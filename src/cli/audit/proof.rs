@@ -208,7 +208,7 @@ pub(super) fn checkpoint(args: &CheckpointArgs) -> Result<u8, Trouble> {
     let name = signer
         .as_ref()
         .map_or_else(|| place().map(|it| origin(&it)), |it| Ok(it.name().to_owned()))?;
-    let text = Checkpoint::of(name, &verified).text();
+    let text = verified.checkpoint(name).text();
     let text = signer.map_or(text.clone(), |signer| signer.sign(&text));
     let _ = render::document(text.as_bytes());
     Ok(0)

@@ -7,7 +7,7 @@ use ringfence::config::{Answerer, Approval, ApprovalPolicy, Origin, Settings};
 use ringfence::{Error, Require, SandboxMode, WorkspaceRoot};
 use serde::Serialize;
 
-use super::super::policy::state_dir;
+use super::super::places::state_dir;
 use super::super::standing::deployed;
 use super::super::text::{Rows, listed, visible, word};
 

@@ -5,7 +5,7 @@ use ringfence::evidence::accelerator_missing;
 use ringfence::selection::Selection;
 use ringfence_backend::{Backend, Probe};
 
-use super::super::policy::state_dir;
+use super::super::places::state_dir;
 use super::layers::LayerRow;
 
 const REFUSED_CALLS: &str = "refused calls";

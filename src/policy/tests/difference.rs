@@ -7,6 +7,9 @@ use ringfence_backend::{Door, Require};
 use super::super::{ApprovedChange, Difference, NotLooser, open_protected};
 use super::*;
 
+/// What makes one deployment of another.
+type Change<'a> = &'a dyn Fn(&mut Deployment);
+
 fn between(standing: &SandboxExecutionPolicy, looser: &SandboxExecutionPolicy) -> Result<Difference, NotLooser> {
     Difference::between(standing, looser)
 }
@@ -75,7 +78,6 @@ fn what_opens_here_and_closes_there_is_no_loosening() {
         world.of(&deployment).unwrap()
     };
     let standing = policy(&|_| {});
-    type Change<'a> = &'a dyn Fn(&mut Deployment);
     let stricter: [(&str, Change<'_>); 4] = [
         ("its writable roots", &|it| it.writable = vec![world.pin("other")]),
         ("its protected paths", &|it| {

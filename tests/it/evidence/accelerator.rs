@@ -124,7 +124,7 @@ fn a_copy_that_is_not_as_it_was_is_never_used() {
         ("a pipe", "rm $copy; mkfifo $copy"),
         ("not to be executed", "chmod 444 $copy"),
         ("not to be read", "chmod 000 $copy"),
-        ("a directory that is closed", "rm -f *; chmod 555 ."),
+        ("a directory that is closed", "rm -f $copy; chmod 555 ."),
     ];
     for_each_user(|world| {
         let expected = unwatched(world, LITTLE);

@@ -196,3 +196,23 @@ fn full_access_opens_what_a_rule_keeps_closed_and_is_rejected_by_it() {
         assert_nothing_ran(world);
     });
 }
+
+#[test]
+fn what_was_deployed_since_the_run_holds_for_its_retry() {
+    for_each_user(|world| {
+        deploy_hook(world, YES, "");
+        let strict = Case::new(ReadOnly).shell("touch $W/new").run_in(world);
+        let strict = strict.field("/runId").as_str().unwrap().to_owned();
+        let file = world.home().join(".config/ringfence/config.toml");
+        let before = fs::read_to_string(&file).unwrap();
+        fs::write(
+            &file,
+            before.replace("schema = 1\n", "schema = 1\nceiling = \"read-only\"\n"),
+        )
+        .unwrap();
+        let refused = retry(world, &strict, &["--mode", "workspace-write"]);
+        assert_refused(&refused, 2, "POLICY_INVALID", None);
+        assert!(of_type(&trail(world), "approval.asked").is_empty());
+        assert!(!world.inside("new").exists());
+    });
+}

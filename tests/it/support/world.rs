@@ -121,6 +121,15 @@ impl World {
         self.dir.path().join("bin/ringfence")
     }
 
+    /// This program of tests itself, where this world's user can execute it.
+    pub(crate) fn harness(&self) -> PathBuf {
+        let copy = self.dir.path().join("bin/it");
+        if !copy.exists() {
+            provide(&std::env::current_exe().unwrap(), &copy);
+        }
+        copy
+    }
+
     /// A directory of the harness's own, to which the user has no right but to look: as the system's are.
     pub(crate) fn system(&self) -> PathBuf {
         self.dir.path().join("system")

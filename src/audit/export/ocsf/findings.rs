@@ -7,7 +7,7 @@ use super::super::Read;
 use super::super::words::{error_code, sentence};
 use super::Shape;
 use super::classes::{CREATE_FINDING, FINDING};
-use super::shapes::{blocked, plain};
+use super::parts::{blocked, plain};
 
 /// The finding that a record is.
 pub(super) fn finding(event: &Event, read: &mut Read<'_>) -> Shape {

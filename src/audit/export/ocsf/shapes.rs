@@ -8,6 +8,7 @@ use super::super::words::command_line;
 use super::classes::{
     ASSIGN_PRIVILEGES, AUTHORIZE, Activity, CONFIGURATION, FILE_SYSTEM, LAUNCH, LOG, PROCESS, TERMINATE, activity,
 };
+use super::parts::{blocked, map, plain};
 use super::{Shape, findings};
 use crate::facts::Operation;
 
@@ -69,33 +70,6 @@ pub(super) fn shape(read: &mut Read<'_>) -> Shape {
         | Event::Torn { .. }
         | Event::Pruned { .. } => findings::finding(&event, read),
     }
-}
-
-/// A shape with these fields.
-pub(super) fn plain<const N: usize>(class: super::Class, activity: Activity, fields: [(&str, Value); N]) -> Shape {
-    Shape {
-        class,
-        activity,
-        security_control: false,
-        fields: map(fields),
-    }
-}
-
-/// The fields by which the profile `security_control` says that something was refused.
-pub(super) fn blocked() -> [(&'static str, Value); 4] {
-    [
-        ("action_id", json!(2)),
-        ("action", json!("Denied")),
-        ("disposition_id", json!(2)),
-        ("disposition", json!("Blocked")),
-    ]
-}
-
-fn map<const N: usize>(fields: [(&str, Value); N]) -> Map<String, Value> {
-    fields
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
 }
 
 fn denial(event: &Event, read: &mut Read<'_>) -> Shape {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::error::ErrorCode;
+use super::ErrorCode;
 
 /// Why a session cannot be made, found or used. No run takes place then.
 #[derive(Debug, thiserror::Error)]
