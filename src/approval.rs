@@ -25,7 +25,7 @@ mod store;
 mod tty;
 mod vigil;
 
-pub use binding::{Binding, Bound, Digested, Executable, Place, environment, nonce};
+pub use binding::{Binding, Bound, Digested, Executable, MAX_HASHED, Place, environment, nonce};
 pub use clock::{Deadline, Moment};
 pub use decision::{Decision, Outcome};
 pub use desk::Desk;

@@ -8,16 +8,17 @@ mod again;
 mod card;
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use ringfence_backend::{PinnedPath, PinnedProgram, Require, SandboxMode};
+use ringfence_backend::{PinnedProgram, Require, SandboxMode};
 
 use crate::approval::{self, Binding, Desk, Grant, Moment, Question, Withdrawal};
 use crate::error::Error;
-use crate::exec::{Abort, Capture, Event, ExecRequest, Origin, Runner};
+use crate::exec::{Abort, Capture, Event, ExecRequest, ExecSpec, Origin, Runner};
 use crate::facts::RunReport;
 use crate::policy::{Difference, PolicyError};
-use crate::runs::{KeptInput, KeptRun, Runs};
+use crate::runs::{KeptRun, Runs};
 
 /// What is to be looser: exactly one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,8 +44,10 @@ pub struct Circumstances {
     pub state_dir: Option<PathBuf>,
     /// The loosest mode that is deployed.
     pub ceiling: SandboxMode,
-    /// How complete enforcement must be at least, as it is deployed.
+    /// How complete enforcement must be at least: what is deployed holds for runs that are older, too.
     pub require: Require,
+    /// The mode that the run's session has now; absent where nobody knows of one.
+    pub session_mode: Option<SandboxMode>,
     /// `$TMPDIR`.
     pub tmpdir: Option<PathBuf>,
     /// What becomes of the output.
@@ -72,6 +75,7 @@ impl Retry {
     /// [`Error::NotStrictlyLooser`] when the change is no loosening, or something is no longer as it was.
     pub fn of(finished: Finished, change: &Change, around: &Circumstances) -> Result<Self, Error> {
         let Finished(kept) = finished;
+        again::session_allows(&kept.policy, around)?;
         let policies = again::policies(&kept.policy, change, around).map_err(no_loosening)?;
         let difference =
             Difference::between(&policies.standing, &policies.looser).map_err(|reason| Error::NotStrictlyLooser {
@@ -109,9 +113,11 @@ impl Retry {
         withdrawal: &dyn Withdrawal,
     ) -> Result<Approved, Error> {
         // Nobody is asked for what this host refuses anyhow.
-        drop(runner.resolve(self.request.clone())?);
+        let spec = runner.resolve(self.request.clone())?;
+        again::same_workdir(&self.kept.workdir, &spec)?;
         let nonce = approval::nonce().map_err(host)?;
-        let binding = self.binding(nonce)?;
+        let Looked { binding, .. } = self.look(&spec, nonce)?;
+        drop(spec);
         let question = self.question(&binding, asker, justification);
         let grant = desk.ask(question, binding, withdrawal)?;
         Ok(Approved {
@@ -128,52 +134,62 @@ impl Retry {
             &self.request.policy,
             &self.difference,
             binding,
+            &self.request.env,
             asker,
             justification,
         )
     }
 
-    /// Everything that an approval is bound to, as it is now.
-    fn binding(&self, nonce: [u8; 32]) -> Result<Binding, Error> {
-        let asked = self.kept.workdir.path();
-        let workdir = PinnedPath::open(asked).map_err(|source| Error::Workdir {
-            path: asked.to_owned(),
-            source,
-        })?;
+    /// Everything that an approval is bound to, as it is now. The directory is the one that the run has already: its name may lead elsewhere meanwhile.
+    fn look(&self, spec: &ExecSpec, nonce: [u8; 32]) -> Result<Looked, Error> {
         let program = self.request.argv.first().cloned().unwrap_or_default();
         let candidates = crate::exec::candidates(&program, &self.request.env);
-        let file = crate::runs::Executable::first_of(&candidates, asked).ok_or_else(|| Error::CommandNotFound {
-            program: program.clone(),
-        })?;
-        let executable = approval::Executable::examine(file.file.path())
-            .map_err(|source| Error::CommandNotExecutable { program, source })?;
-        Ok(Binding {
+        let file =
+            crate::runs::Executable::first_of(&candidates, spec.workdir()).ok_or_else(|| Error::CommandNotFound {
+                program: program.clone(),
+            })?;
+        let examined = changed_at(file.file.path())
+            .and_then(|changed| Ok((changed, approval::Executable::examine(file.file.path())?)));
+        let (changed, executable) = examined.map_err(|source| Error::CommandNotExecutable { program, source })?;
+        let (stdin, content) = again::stdin(&self.kept.input)?;
+        let binding = Binding {
             argv: self.request.argv.clone(),
             workdir: approval::Place {
-                path: workdir.path().to_owned(),
-                device: workdir.id().device,
-                inode: workdir.id().inode,
+                path: spec.workdir().to_owned(),
+                device: spec.workdir_id().device,
+                inode: spec.workdir_id().inode,
             },
             environment: approval::environment(&self.request.env),
             executable,
-            stdin: canonical(&self.stdin())?,
+            stdin,
             policy: canonical(&self.kept.policy)?,
             difference: self.difference.to_string(),
             boot: Moment::now().map_err(host)?.boot,
             uid: nix::unistd::geteuid().as_raw(),
             run: self.kept.run.clone(),
             nonce,
+        };
+        Ok(Looked {
+            binding,
+            changed,
+            content,
         })
     }
+}
 
-    /// What the command will read, as it is now.
-    fn stdin(&self) -> KeptInput {
-        match &self.kept.input {
-            KeptInput::File { state } => crate::runs::Executable::at(state.file.path())
-                .map_or(KeptInput::Unknown, |state| KeptInput::File { state }),
-            other => other.clone(),
-        }
-    }
+/// What was found where the run would start.
+struct Looked {
+    binding: Binding,
+    /// When the program's file was last changed in any way, from before its content was looked at.
+    changed: i128,
+    /// What the command will read, where that is known.
+    content: Option<Vec<u8>>,
+}
+
+/// `st_ctim` of a file.
+fn changed_at(path: &Path) -> std::io::Result<i128> {
+    let about = std::fs::metadata(path)?;
+    Ok(i128::from(about.ctime()) * 1_000_000_000 + i128::from(about.ctime_nsec()))
 }
 
 /// A run that was approved, and has not started. It starts once, or not at all.
@@ -185,6 +201,12 @@ pub struct Approved {
 }
 
 impl Approved {
+    /// The request that was approved.
+    #[must_use]
+    pub fn request(&self) -> &str {
+        self.grant.request().id()
+    }
+
     /// Uses the approval up and runs the command to its end.
     ///
     /// # Errors
@@ -193,18 +215,24 @@ impl Approved {
     pub fn run(self, runner: &Runner, abort: &Abort, tell: &mut dyn FnMut(Event<'_>)) -> Result<RunReport, Error> {
         let Self { retry, nonce, grant } = self;
         let mut spec = runner.resolve(retry.request.clone())?;
-        let now = retry.binding(nonce)?;
+        let Looked {
+            binding: now,
+            changed,
+            content: input,
+        } = retry.look(&spec, nonce)?;
         let program = PinnedProgram {
             device: now.executable.device,
             inode: now.executable.inode,
             size: now.executable.size,
             mtime_ns: now.executable.modified,
+            ctime_ns: changed,
         };
         let permit = grant.consume(&now)?;
         spec.approved(Origin {
             approval: permit.request().to_owned(),
             retry_of: permit.retry_of().to_owned(),
             program,
+            input,
         });
         drop(permit);
         runner.run_watched(spec, abort, tell)
@@ -278,6 +306,12 @@ impl Finished {
             return Err(unknown("its shell text was too long to be kept".to_owned()));
         }
         Ok(Self(kept))
+    }
+
+    /// The session it ran in.
+    #[must_use]
+    pub fn session(&self) -> Option<&str> {
+        self.0.policy.session.as_deref()
     }
 
     /// The workspace it ran in.

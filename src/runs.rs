@@ -48,6 +48,9 @@ pub(crate) struct KeptRun {
     pub(crate) backend: Option<BackendId>,
     pub(crate) evidence: String,
     pub(crate) limits: BTreeMap<String, u64>,
+    /// The approval it ran under, if it was itself a looser one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) approval: Option<String>,
     pub(crate) outcome: KeptOutcome,
 }
 

@@ -41,7 +41,8 @@ impl StateDir {
         if own_temp || HOST_TEMP.iter().any(|temp| path.starts_with(temp)) {
             return Err(reach("lies in a temp area, where runs can write"));
         }
-        let within = |root: &Path| path.starts_with(root);
+        // A root in it is as bad as one around it.
+        let within = |root: &Path| path.starts_with(root) || root.starts_with(path);
         let in_policy = policy.is_some_and(|policy| {
             let works_there = policy.mode() != SandboxMode::ReadOnly && within(policy.workspace_root().path());
             works_there || policy.writable().iter().any(|root| within(root.path()))
@@ -149,6 +150,37 @@ pub(crate) mod tests {
         let state = place.path().join("a/b");
         assert!(StateDir::open(&state, None).is_ok());
         assert_eq!(std::fs::metadata(&state).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_root_in_it_or_around_it_keeps_it_from_being_used() {
+        use ringfence_backend::{PolicyParts, Require, WorkspaceRoot};
+        let place = place();
+        let state = place.path().join("state");
+        for name in ["work", "state/approvals"] {
+            std::fs::create_dir_all(place.path().join(name)).unwrap();
+        }
+        for (root, used) in [
+            ("work", true),
+            ("", false),
+            ("state", false),
+            ("state/approvals", false),
+        ] {
+            let root = PinnedPath::open(&place.path().join(root)).unwrap();
+            let work = WorkspaceRoot::open(&place.path().join("work")).unwrap();
+            let policy = SandboxExecutionPolicy::seal(PolicyParts {
+                mode: SandboxMode::WorkspaceWrite,
+                writable: vec![work.pinned().clone(), root.clone()],
+                workspace_root: work,
+                protected: Vec::new(),
+                temp: ringfence_backend::Temp::Private,
+                closed: std::collections::BTreeSet::new(),
+                require: Require::Partial,
+                session: None,
+            });
+            let opened = StateDir::open(&state, Some(&policy.unwrap()));
+            assert_eq!(opened.is_ok(), used, "{}", root.path().display());
+        }
     }
 
     #[test]

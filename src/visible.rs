@@ -42,11 +42,12 @@ pub fn visible_bytes(text: &OsStr, doubled: bool) -> String {
 #[must_use]
 pub fn is_unseen(c: char) -> bool {
     c.is_control()
+        || (c.is_whitespace() && c != ' ')
         || matches!(c,
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
-            | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e007f}')
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 #[cfg(test)]
@@ -59,6 +60,11 @@ mod tests {
     #[test]
     fn what_steers_and_what_hides_is_shown() {
         assert_eq!(visible("a\u{200b}b\u{202e}c\u{e0041}"), r"a\u{200b}b\u{202e}c\u{e0041}");
+        for space in [
+            "\u{a0}", "\u{1680}", "\u{2003}", "\u{202f}", "\u{205f}", "\u{3000}", "\u{2800}", "\u{fe0f}",
+        ] {
+            assert!(visible(space).is_ascii(), "{:?}", visible(space));
+        }
         assert_eq!(visible("naïve 文件 \\n"), "naïve 文件 \\n");
     }
 

@@ -63,7 +63,10 @@ pub fn card(request: &Request, now: &Moment, layout: Layout) -> String {
     for (first, word) in flagged(&argv) {
         rows.word(if first && !escaped { "RUN" } else { "" }, word, escaped);
     }
-    rows.others("EXE", &visible_bytes(request.executable().as_os_str(), false));
+    rows.others(
+        "EXE",
+        &to_its_end(visible_bytes(request.executable().as_os_str(), false)),
+    );
     rows.own(
         "",
         match request.executable_changed {
@@ -72,7 +75,7 @@ pub fn card(request: &Request, now: &Moment, layout: Layout) -> String {
             None => "whether it has changed since the run is not known",
         },
     );
-    rows.others("CWD", &visible_bytes(request.workdir().as_os_str(), false));
+    rows.others("CWD", &to_its_end(visible_bytes(request.workdir().as_os_str(), false)));
     let alarming = layout.colour && request.looseness == Looseness::FullAccess;
     for (first, line) in flagged(&request.difference_text) {
         let name = if first { "LOOSER" } else { "" };
@@ -119,7 +122,7 @@ fn remaining(request: &Request, now: &Moment) -> String {
 
 fn refused(denial: &Refused) -> String {
     let op = format!("{:?}", denial.op).to_lowercase();
-    let path = visible_bytes(&denial.path(), false);
+    let path = to_its_end(visible_bytes(&denial.path(), false));
     let who = match (&denial.program, denial.pid) {
         (Some(program), Some(pid)) => format!("  {}({pid})", visible(program)),
         _ => String::new(),
@@ -138,8 +141,18 @@ fn refused(denial: &Refused) -> String {
 
 /// Whether something in it can only be shown as an escape. Ends of lines are shown as such.
 fn needs_escapes(word: &OsStr) -> bool {
-    word.to_str()
-        .is_none_or(|text| text.chars().any(|c| c != '\n' && is_unseen(c)))
+    word.to_str().is_none_or(|text| {
+        text.chars().any(|c| c != '\n' && is_unseen(c)) || text.split('\n').any(|it| it.ends_with(' '))
+    })
+}
+
+/// A space at the end would not be seen.
+fn to_its_end(mut text: String) -> String {
+    if text.ends_with(' ') {
+        text.pop();
+        text.push_str("\\u{20}");
+    }
+    text
 }
 
 fn flagged<T>(items: &[T]) -> impl Iterator<Item = (bool, &T)> {
@@ -166,7 +179,7 @@ impl Card {
     fn word(&mut self, name: &str, word: &OsStr, doubled: bool) {
         let lines: Vec<_> = word.as_bytes().split(|byte| *byte == b'\n').collect();
         for (number, line) in lines.iter().enumerate() {
-            let shown = visible_bytes(OsStr::from_bytes(line), doubled);
+            let shown = to_its_end(visible_bytes(OsStr::from_bytes(line), doubled));
             // A word of several lines is held together by another rule.
             let rule = match (lines.len(), number) {
                 (1, _) => '│',

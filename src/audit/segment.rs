@@ -8,7 +8,7 @@ use nix::fcntl::OFlag;
 
 use super::hash::Hash;
 use super::host::{Host, Moment, UNKNOWN};
-use super::line::{Envelope, VERSION};
+use super::line::{Envelope, LAST, VERSION};
 use crate::state::StateDir;
 
 /// A segment is sealed when it is about to become larger.
@@ -25,7 +25,7 @@ pub(super) fn name(first: u64) -> String {
 pub(super) fn first_of(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".jsonl")?;
     let number = digits.parse().ok()?;
-    (number > 0 && self::name(number) == name).then_some(number)
+    ((1..=LAST).contains(&number) && self::name(number) == name).then_some(number)
 }
 
 /// The first record's number of each segment, oldest first.

@@ -5,14 +5,16 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ringfence::approval::Desk;
+use ringfence::approval::{Bound, Desk};
 use ringfence::audit::Trail;
 use ringfence::config::{Recording, Settings};
+use ringfence::error::NotApproved;
 use ringfence::exec::new_run_id;
 use ringfence::policy::open_root;
 use ringfence::retry::{Change, Circumstances, Finished, Retry};
 use ringfence::selection::Selection;
-use ringfence::{Capture, Error, ErrorCode, ErrorReport, RunReport, Runner};
+use ringfence::session::SessionError;
+use ringfence::{Capture, Error, ErrorCode, ErrorReport, RunReport, Runner, SandboxMode};
 
 use super::answerers::approval_settings;
 use super::args::RetryArgs;
@@ -20,7 +22,7 @@ use super::documents::Documents;
 use super::places::{home, state_dir};
 use super::run::{follow, status};
 use super::signals::StopSignals;
-use super::standing::deployed;
+use super::standing::{deployed, sessions};
 use super::{UNAVAILABLE, USAGE, render, values};
 
 /// Exit status when the request was withdrawn.
@@ -66,12 +68,14 @@ fn attempt(args: &RetryArgs, run_id: &str, documents: &mut Documents) -> Result<
     let finished = Finished::find(&runner, &args.run)?;
     let root = open_root(finished.workspace())?;
     let settings = deployed(Some(&root))?;
+    let session = finished.session().map(str::to_owned);
+    let session_mode = mode_now(session.as_deref(), &settings)?;
     // What was approved is recorded in any case, and so is the run that it was approved for.
     let runner = runner.with_audit(settings.audit().max(Recording::On), settings.sources());
     let retry = Retry::of(
         finished,
         &change(args)?,
-        &circumstances(args, run_id, state.clone(), &settings)?,
+        &circumstances(args, run_id, state.clone(), &settings, session_mode)?,
     )?;
     let state = state.unwrap_or_default();
     let desk = Desk::open(
@@ -84,6 +88,15 @@ fn attempt(args: &RetryArgs, run_id: &str, documents: &mut Documents) -> Result<
     let approved = retry.ask(&runner, &desk, &asker(), &args.justification, signals.abort());
     signals.finish();
     let approved = approved?;
+    // What was deployed or switched while it was asked for holds as well.
+    let now = deployed(Some(&root))?;
+    if now != settings || mode_now(session.as_deref(), &now)? != session_mode {
+        return Err(NotApproved::Changed {
+            request: approved.request().to_owned(),
+            changed: Bound::Policy,
+        }
+        .into());
+    }
     follow(args.json, documents, |abort, tell| approved.run(&runner, abort, tell))
 }
 
@@ -105,6 +118,7 @@ fn circumstances(
     run_id: &str,
     state_dir: Option<PathBuf>,
     settings: &Settings,
+    session_mode: Option<SandboxMode>,
 ) -> Result<Circumstances, Error> {
     let given = args.env.iter().map(|text| values::variable(text));
     Ok(Circumstances {
@@ -115,6 +129,7 @@ fn circumstances(
         state_dir,
         ceiling: settings.ceiling(),
         require: settings.require(),
+        session_mode,
         tmpdir: env::var_os("TMPDIR").map(PathBuf::from),
         capture: if args.json {
             Capture::captured()
@@ -123,6 +138,16 @@ fn circumstances(
         },
         input: None,
     })
+}
+
+/// The mode that the next run of the session would have; nothing where there is no such session here.
+fn mode_now(session: Option<&str>, settings: &Settings) -> Result<Option<SandboxMode>, Error> {
+    let Some(id) = session else { return Ok(None) };
+    match sessions()?.load(id) {
+        Ok(session) => Ok(Some(session.mode().unwrap_or(settings.mode()))),
+        Err(SessionError::Unknown { .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Who asks, as far as this process knows.

@@ -7,8 +7,11 @@ use std::time::Duration;
 use super::request::{Capture, Evidence, Input};
 use super::spec::ExecSpec;
 use crate::bytes::sha256;
-use crate::facts::{Denied, RunReport};
+use crate::facts::{Denial, Denied, RunReport};
 use crate::runs::{Executable, KeptDenial, KeptEnv, KeptInput, KeptOutcome, KeptPolicy, KeptRun, Place};
+
+/// The most that the paths of a run's denials come to in its record.
+const MOST_BYTES: usize = 128 << 10;
 
 /// What a run is known by before it starts, so that it cannot change what is kept.
 pub(super) fn before(spec: &ExecSpec) -> io::Result<KeptRun> {
@@ -47,6 +50,7 @@ pub(super) fn before(spec: &ExecSpec) -> io::Result<KeptRun> {
             .iter()
             .map(|(name, value)| (name.name().to_owned(), *value))
             .collect(),
+        approval: spec.origin().map(|origin| origin.approval.clone()),
         outcome: KeptOutcome::default(),
     })
 }
@@ -75,15 +79,16 @@ pub(super) fn after(report: &RunReport) -> KeptOutcome {
         Denied::Observed(seen) => Some(seen),
         _ => None,
     };
+    let listed: Vec<_> = seen.into_iter().flat_map(|seen| fitting(&seen.denials)).collect();
+    let all = seen.map_or(0, |seen| seen.denials.len());
     KeptOutcome {
         exit_code: report.exit.code(),
         signal: report.exit.signal(),
         duration_ms: report.duration_ms,
         evidence: report.sandbox.denied.evidence().map(str::to_owned),
-        omitted: seen.map_or(0, |seen| seen.omitted),
-        denials: seen
+        omitted: seen.map_or(0, |seen| seen.omitted) + (all - listed.len()) as u64,
+        denials: listed
             .into_iter()
-            .flat_map(|seen| &seen.denials)
             .map(|denial| KeptDenial {
                 op: denial.op,
                 path: denial.path.as_os_str().into(),
@@ -93,5 +98,41 @@ pub(super) fn after(report: &RunReport) -> KeptOutcome {
                 count: denial.count,
             })
             .collect(),
+    }
+}
+
+/// As many denials as a person may look at, and as a disk can hold of every run: the trail has more.
+fn fitting(denials: &[Denial]) -> &[Denial] {
+    let mut bytes = 0;
+    let fit = denials.iter().take_while(|denial| {
+        bytes += denial.path.as_os_str().len() + denial.program.len();
+        bytes <= MOST_BYTES
+    });
+    let count = fit.count();
+    &denials[..count]
+}
+
+#[cfg(test)]
+mod tests {
+    use nix::errno::Errno;
+
+    use super::*;
+    use crate::facts::Operation;
+
+    #[test]
+    fn what_is_kept_of_the_denials_of_one_run_has_a_bound() {
+        let denial = |path: &str| Denial {
+            op: Operation::Write,
+            path: path.into(),
+            program: "sh".to_owned(),
+            pid: 1,
+            errno: Errno::EACCES,
+            count: 1,
+        };
+        let few = vec![denial("/a"); 1000];
+        assert_eq!(fitting(&few).len(), 1000);
+        let long = vec![denial(&"x".repeat(4000)); 1000];
+        let kept = fitting(&long);
+        assert!(!kept.is_empty() && kept.len() * 4000 <= MOST_BYTES);
     }
 }

@@ -123,7 +123,10 @@ pub(super) fn spawn(selection: &Selection, spec: &ExecSpec) -> Result<Spawned, S
         extra: spec.extra(),
         limits: spec.child_limits(),
     };
-    let input = input_source(spec.input())?;
+    let input = match spec.origin().and_then(|origin| origin.input.as_ref()) {
+        Some(approved) => Some(InputSource::Bytes(approved.clone())),
+        None => input_source(spec.input())?,
+    };
     // Before the launch, so that no record is missed.
     let log = spec.wants_log().then(|| KernelLog::open(spec.plan()));
     let mut process = launch(&boundary, &launched, &image).map_err(SpawnError::Launch)?;

@@ -34,6 +34,8 @@ pub(crate) struct Origin {
     pub(crate) retry_of: String,
     /// The program that was approved.
     pub(crate) program: PinnedProgram,
+    /// What the file on standard input had when it was looked at; it is read in place of the file.
+    pub(crate) input: Option<Vec<u8>>,
 }
 
 /// A run in which nothing is left open: what will be done, and by which backend.
@@ -145,7 +147,7 @@ impl ExecSpec {
         self.origin = Some(origin);
     }
 
-    pub(super) const fn workdir_id(&self) -> FileId {
+    pub(crate) const fn workdir_id(&self) -> FileId {
         self.command.workdir.id()
     }
 

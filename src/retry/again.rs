@@ -2,15 +2,21 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::fcntl::OFlag;
 use ringfence_backend::{PinnedPath, SandboxExecutionPolicy, Temp};
 
+use crate::approval::MAX_HASHED;
+use crate::bytes::sha256;
 use crate::error::Error;
 use crate::exec::env::NO_TERMINAL;
 use crate::exec::limits::Resource;
-use crate::exec::{Capture, Evidence, ExecRequest, Input};
+use crate::exec::{Capture, Evidence, ExecRequest, ExecSpec, Input};
 use crate::policy::{
     ApprovedChange, Deployment, Field, SessionPolicy, Surroundings, host_temp, open_protected, open_root,
     open_writable, refuse_broad, resolve,
@@ -90,14 +96,13 @@ pub(super) fn policies(kept: &KeptPolicy, change: &Change, around: &Circumstance
     }
     let looser = resolve(&deployment, session.as_ref(), Some(&approved), &surroundings)?;
     surroundings.allow_broad_root = false;
-    for opened in looser
-        .writable()
-        .iter()
-        .filter(|it| !surroundings.host_temp.contains(it))
-    {
-        if !standing.writable().contains(opened) {
-            refuse_broad(Field::ApprovedRoot, opened.path(), &surroundings)?;
-        }
+    for opened in looser.writable().iter().filter(|it| !standing.writable().contains(it)) {
+        let field = if surroundings.host_temp.contains(opened) {
+            Field::TempDirectory
+        } else {
+            Field::ApprovedRoot
+        };
+        refuse_broad(field, opened.path(), &surroundings)?;
     }
     Ok(Policies { standing, looser })
 }
@@ -183,6 +188,66 @@ fn input(kept: &KeptInput, around: &Circumstances) -> Result<Input, Error> {
             _ => Err(changed("what the command reads", "is not what it was")),
         },
     }
+}
+
+/// Refuses a run that its session would not serve any more: what was switched off since is not brought back
+/// by an approval of something else.
+///
+/// # Errors
+/// [`Error::NotStrictlyLooser`].
+pub(super) fn session_allows(kept: &KeptPolicy, around: &Circumstances) -> Result<(), Error> {
+    match (&kept.session, around.session_mode) {
+        (Some(id), Some(mode)) if kept.mode > mode => Err(Error::NotStrictlyLooser {
+            reason: format!(
+                "the run had {}, and its session {id} was switched to {mode} since",
+                kept.mode
+            ),
+            hint: "run it in the session as it is now, and ask from that run".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses another directory than the one that the first run began in.
+///
+/// # Errors
+/// [`Error::NotStrictlyLooser`].
+pub(super) fn same_workdir(then: &Place, spec: &ExecSpec) -> Result<(), Error> {
+    if *then == Place::at(spec.workdir(), spec.workdir_id()) {
+        return Ok(());
+    }
+    let now = spec.workdir().display();
+    Err(changed("the working directory", &format!("{now} is not what it was")))
+}
+
+/// What the command will read, in a text, and its content: the run is then given that very content,
+/// whatever becomes of the file.
+///
+/// # Errors
+/// [`Error::NotStrictlyLooser`] for a file that cannot be read any more.
+pub(super) fn stdin(kept: &KeptInput) -> Result<(String, Option<Vec<u8>>), Error> {
+    let text = |input: &KeptInput| serde_json::to_string(input).unwrap_or_default();
+    let KeptInput::File { state } = kept else {
+        return Ok((text(kept), None));
+    };
+    let path = state.file.path();
+    let unread = |error: io::Error| changed("the file on standard input", &format!("cannot be read: {error}"));
+    let state = Executable::at(path).map_err(unread)?;
+    let content = content(path).map_err(unread)?;
+    let digest = content.as_deref().map(sha256).unwrap_or_default();
+    Ok((format!("{} {digest}", text(&KeptInput::File { state })), content))
+}
+
+/// The content of a file; nothing of what is no regular file, or too large to be held.
+fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let flags = OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOCTTY;
+    let file = File::options().read(true).custom_flags(flags.bits()).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Ok(None);
+    }
+    let mut content = Vec::new();
+    file.take(MAX_HASHED + 1).read_to_end(&mut content)?;
+    Ok((content.len() as u64 <= MAX_HASHED).then_some(content))
 }
 
 /// Refuses what stands under the same name and is something else.

@@ -55,8 +55,13 @@ impl StateDir {
     ///
     /// O_NONBLOCK, so that neither a FIFO nor a lease that somebody holds keeps the caller waiting.
     pub(crate) fn open_file(&self, name: impl AsRef<OsStr>, flags: OFlag) -> io::Result<File> {
+        self.open_as(name, flags, PRIVATE)
+    }
+
+    /// The same, where one that is made has the mode `mode` from its first moment.
+    pub(super) fn open_as(&self, name: impl AsRef<OsStr>, flags: OFlag, mode: Mode) -> io::Result<File> {
         let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
-        let file = File::from(openat(self, name.as_ref(), flags, PRIVATE)?);
+        let file = File::from(openat(self, name.as_ref(), flags, mode)?);
         if file.metadata()?.is_file() {
             Ok(file)
         } else {

@@ -49,7 +49,8 @@ impl StateDir {
     pub(crate) fn lock(&self, name: &str, patience: Duration) -> Result<Held, LockError> {
         let file = match self.open_file(name, OFlag::O_WRONLY) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let file = self.open_file(name, OFlag::O_WRONLY | OFlag::O_CREAT)?;
+                let file = self.open_as(name, OFlag::O_WRONLY | OFlag::O_CREAT, Mode::S_IWUSR)?;
+                // Whatever the umask takes away.
                 fchmod(&file, Mode::S_IWUSR).map_err(io::Error::from)?;
                 file
             }

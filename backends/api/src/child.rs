@@ -239,9 +239,15 @@ fn execute_pinned(path: &CStr, pinned: &PinnedProgram, strings: &Strings) {
         if libc::fstat(fd, &raw mut about) != 0 {
             return;
         }
-        let mtime_ns = i128::from(about.st_mtime) * 1_000_000_000 + i128::from(about.st_mtime_nsec);
-        let found = (about.st_dev, about.st_ino, about.st_size.cast_unsigned(), mtime_ns);
-        if found != (pinned.device, pinned.inode, pinned.size, pinned.mtime_ns) {
+        let time = |seconds: i64, nanoseconds: i64| i128::from(seconds) * 1_000_000_000 + i128::from(nanoseconds);
+        let found = PinnedProgram {
+            device: about.st_dev,
+            inode: about.st_ino,
+            size: about.st_size.cast_unsigned(),
+            mtime_ns: time(about.st_mtime, about.st_mtime_nsec),
+            ctime_ns: time(about.st_ctime, about.st_ctime_nsec),
+        };
+        if found != *pinned {
             *libc::__errno_location() = libc::ESTALE;
             return;
         }

@@ -26,6 +26,8 @@ pub struct PinnedProgram {
     pub size: u64,
     /// `st_mtim`, in nanoseconds since the epoch.
     pub mtime_ns: i128,
+    /// `st_ctim`, which whoever writes to the file cannot set back.
+    pub ctime_ns: i128,
 }
 
 /// A string that no system call can carry.

@@ -51,6 +51,11 @@ const OPEN_TREE_ATTR: libc::c_long = 467;
 const PRIO_PROCESS: u32 = 0;
 const IOPRIO_WHO_PROCESS: u32 = 1;
 
+/// Commands of fcntl(2) that take a lease on a file or a delegation of a directory (linux/fcntl.h), of which the
+/// `libc` crate does not name the second. A descriptor for reading is enough, and nobody else can open the file
+/// while the lease is being broken, which takes most of a minute: a command could keep the trail from being written.
+const LEASES: [u32; 2] = [libc::F_SETLEASE.cast_unsigned(), 1024 + 16];
+
 /// Calls refused with EPERM: kernel modules, keyrings that outlive the run, message queues
 /// (files of a file system that no mount of ours covers, mq_overview(7)), and every call that mounts: a
 /// Landlock domain does not ask about some of the newer ones, and not every run has one.
@@ -93,7 +98,7 @@ const ON_A_PROCESS: [libc::c_long; 11] = [
 ];
 
 /// The filter of every confined run: foreign architectures, io_uring and clone3 do not exist, keyrings and
-/// kernel modules are refused, and nothing is typed into a terminal.
+/// kernel modules are refused, nothing is typed into a terminal, and nobody is kept from a file by a lease.
 ///
 /// # Errors
 /// [`TooLong`], which would be a fault of the tables.
@@ -187,6 +192,7 @@ fn refusals(sockets: Sockets) -> BTreeMap<u32, Outcome> {
     // its arguments. C libraries then use clone(2).
     outcomes.insert(number(libc::SYS_clone3), Outcome::Enosys);
     outcomes.insert(number(libc::SYS_ioctl), Outcome::Request);
+    outcomes.insert(number(libc::SYS_fcntl), Outcome::Lease);
     if sockets.are_closed() {
         outcomes.insert(number(libc::SYS_socket), Outcome::Socket);
     }

@@ -113,3 +113,14 @@ fn a_mebibyte_is_shown_whole() {
     let text = shown(&request(question), layout);
     assert_eq!(text.matches('ÿ').count(), 512 * 1024);
 }
+
+#[test]
+fn a_space_at_the_end_of_a_word_or_a_path_is_seen() {
+    let mut question = question();
+    question.argv = vec!["cp".into(), "a ".into(), "b\u{a0}c".into()];
+    question.workdir = "/srv/app ".into();
+    let text = shown(&request(question), Layout::default());
+    for part in ["│ a\\u{20}\n", "│ b\\u{a0}c\n", "│ /srv/app\\u{20}\n"] {
+        assert!(text.contains(part), "{part:?} is missing:\n{text}");
+    }
+}

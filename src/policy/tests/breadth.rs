@@ -152,6 +152,37 @@ fn the_temp_area_may_hold_the_home_but_may_not_be_it() {
 }
 
 #[test]
+fn a_temp_directory_that_has_to_do_with_the_records_is_refused_and_one_of_everybodys_is_not() {
+    let world = World::new();
+    let with = |temp: PinnedPath, state: PathBuf| {
+        let surroundings = Surroundings {
+            host_temp: vec![temp],
+            state_dir: Some(state),
+            ..world.surroundings()
+        };
+        resolve(&mode(WorkspaceWrite), None, None, &surroundings)
+    };
+    let place = crate::state::tests::place();
+    let state = place.path().join("state");
+    fs::create_dir_all(state.join("approvals")).unwrap();
+    for temp in [place.path(), state.as_path(), &state.join("approvals")] {
+        let error = with(PinnedPath::open(temp).unwrap(), state.clone()).unwrap_err();
+        let expected = matches!(
+            error,
+            PolicyError::TooBroad {
+                field: Field::TempDirectory,
+                breadth: Breadth::HoldsState,
+                ..
+            }
+        );
+        assert!(expected, "{error}");
+        assert!(!error.hint().contains("--workspace"), "{}", error.hint());
+    }
+    // A state directory in the temp area of everybody is not used.
+    assert!(with(world.pin("temp"), PathBuf::from("/tmp/records")).is_ok());
+}
+
+#[test]
 fn a_temp_area_that_is_too_broad_matters_only_when_it_is_used() {
     let world = World::new();
     let surroundings = Surroundings {

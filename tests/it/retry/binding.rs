@@ -149,3 +149,61 @@ fn no_value_of_the_environment_is_written_anywhere() {
         assert_eq!(found, "");
     });
 }
+
+#[test]
+fn a_directory_that_was_replaced_before_the_question_is_not_the_one_of_the_first_run() {
+    for_each_user(|world| {
+        deploy_hook(world, YES, "");
+        world.prepare("mkdir sub other");
+        let case = Case::new(WorkspaceWrite).options(["--workdir", "sub"]);
+        let report = case.shell("touch $OUT/new").run_in(world);
+        let run = report.field("/runId").as_str().unwrap().to_owned();
+        world.prepare("mv sub gone; mv other sub");
+        assert_refused(
+            &retry(world, &run, &["--write", "$OUT"]),
+            2,
+            "NOT_STRICTLY_LOOSER",
+            None,
+        );
+        assert!(of_type(&trail(world), "approval.asked").is_empty());
+        assert!(!world.outside("new").exists());
+    });
+}
+
+#[test]
+fn an_input_file_with_another_content_and_the_same_times_is_found_out() {
+    for_each_user(|world| {
+        let change = "st = os.stat(W + '/input'); f = open(W + '/input', 'r+'); f.write('touch $OUT/bad\\n'); f.close(); \
+            os.utime(W + '/input', ns=(st.st_atime_ns, st.st_mtime_ns))";
+        let does = format!("W = {:?}\n{change}\n{YES}", world.workspace().to_str().unwrap());
+        deploy_hook(world, &does, "");
+        world.prepare("echo 'touch $OUT/new' > input");
+        let case = Case::new(WorkspaceWrite).options(["--stdin", "$W/input"]);
+        let report = case.argv(["sh"]).run_in(world);
+        let run = report.field("/runId").as_str().unwrap().to_owned();
+        let refused = retry(world, &run, &["--write", "$OUT"]);
+        assert_refused(&refused, 2, "APPROVAL_CHANGED", Some("stdin-changed"));
+        assert!(!world.outside("bad").exists() && !world.outside("new").exists());
+    });
+}
+
+#[test]
+fn an_input_file_is_read_again_as_it_was() {
+    for_each_user(|world| {
+        deploy_hook(world, YES, "");
+        for content in ["touch $OUT/new", ""] {
+            fs::write(world.inside("input"), content).unwrap();
+            let case = Case::new(WorkspaceWrite).options(["--stdin", "$W/input"]);
+            let report = case.argv(["sh"]).run_in(world);
+            let run = report.field("/runId").as_str().unwrap().to_owned();
+            let (outcome, document) = retry(world, &run, &["--write", "$OUT"]);
+            assert_eq!(outcome.status(), 0, "{outcome}");
+            assert!(world.outside("new").exists());
+            // What came of it can be asked for again, too.
+            let again = document["runId"].as_str().unwrap().to_owned();
+            let (outcome, _) = retry(world, &again, &["--mode", "danger-full-access"]);
+            assert_ne!(outcome.status(), 0, "{outcome}");
+            assert!(outcome.stdout().contains("APPROVAL_REJECTED"), "{outcome}");
+        }
+    });
+}

@@ -6,6 +6,7 @@ use std::fs;
 use ringfence::SandboxMode::ReadOnly;
 
 use super::{NO, YES, assert_refused, deploy_hook, finished, of_type, retry, trail};
+use crate::session::{make, session};
 use crate::support::{Case, World, for_each_user};
 
 fn assert_nothing_ran(world: &World) {
@@ -127,6 +128,71 @@ fn a_reason_is_given_or_nobody_is_asked() {
         let run = finished(world, "touch $OUT/new");
         let options = ["--write", "$OUT", "--justification", " \n"];
         assert_refused(&retry(world, &run, &options), 2, "INPUT_INVALID", None);
+        assert_nothing_ran(world);
+    });
+}
+
+#[test]
+fn a_run_of_a_session_that_was_switched_to_something_stricter_is_not_brought_back() {
+    for_each_user(|world| {
+        deploy_hook(world, YES, "");
+        make(world, "s", Some("workspace-write"));
+        let report = Case::without_a_mode()
+            .options(["--session", "s"])
+            .shell("touch $OUT/new")
+            .run_in(world);
+        let run = report.field("/runId").as_str().unwrap().to_owned();
+        assert_eq!(session(world, ["mode", "s", "read-only"]).status(), 0);
+        assert_refused(
+            &retry(world, &run, &["--write", "$OUT"]),
+            2,
+            "NOT_STRICTLY_LOOSER",
+            None,
+        );
+        assert_nothing_ran(world);
+    });
+}
+
+#[test]
+fn what_is_deployed_while_it_is_asked_for_holds_as_well() {
+    for_each_user(|world| {
+        let file = world.home().join(".config/ringfence/config.toml");
+        let does = format!(
+            "f = {:?}\ntext = open(f).read().replace('[approval]', 'ceiling = \"read-only\"\\n[approval]')\nopen(f, 'w').write(text)\n{YES}",
+            file.to_str().unwrap()
+        );
+        deploy_hook(world, &does, "");
+        // The hook is the user, and so is whoever deploys here.
+        std::os::unix::fs::chown(&file, Some(world.uid()), None).unwrap();
+        let run = finished(world, "touch $OUT/new");
+        let refused = retry(world, &run, &["--write", "$OUT"]);
+        assert_refused(&refused, 2, "APPROVAL_CHANGED", Some("policy-changed"));
+        assert_nothing_ran(world);
+    });
+}
+
+#[test]
+fn a_floor_that_was_deployed_since_holds_for_the_looser_run() {
+    for_each_user(|world| {
+        let run = finished(world, "touch $OUT/new");
+        let look = format!("assert 'enforcement must be full' in asked['keeps'], asked\n{YES}");
+        deploy_hook(world, &look, "");
+        let file = world.home().join(".config/ringfence/config.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        fs::write(&file, text.replace("[approval]", "require = \"full\"\n[approval]")).unwrap();
+        let (outcome, _) = retry(world, &run, &["--write", "$OUT"]);
+        assert_eq!(outcome.status(), 0, "{outcome}");
+    });
+}
+
+#[test]
+fn full_access_opens_what_a_rule_keeps_closed_and_is_rejected_by_it() {
+    for_each_user(|world| {
+        let rule = "max_looseness = \"full-access\"\n[[approval.reject]]\nname = \"keys\"\nwrite = \"~/.ssh\"\nreason = \"by hand\"";
+        deploy_hook(world, YES, rule);
+        let run = finished(world, "touch $OUT/new");
+        let refused = retry(world, &run, &["--mode", "danger-full-access"]);
+        assert_eq!(refused.1["error"]["code"], "APPROVAL_REJECTED", "{}", refused.0);
         assert_nothing_ran(world);
     });
 }

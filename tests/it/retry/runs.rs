@@ -162,3 +162,40 @@ fn words_of_any_bytes_are_run_again_byte_for_byte() {
         assert_eq!(fs::read(world.outside("got")).unwrap(), odd.into_vec());
     });
 }
+
+#[test]
+fn what_an_earlier_approval_opened_is_on_the_card_of_the_next() {
+    for_each_user(|world| {
+        deploy_hook(world, YES, "");
+        world.prepare("mkdir -p $OUT/first $OUT/second");
+        let run = finished(world, "touch $OUT/first/new; touch $OUT/second/new; exit 0");
+        let (outcome, document) = retry(world, &run, &["--write", "$OUT/first"]);
+        assert_eq!(outcome.status(), 0, "{outcome}");
+        let look = format!(
+            "assert any('first' in it and 'as before' in it for it in asked['keeps']), asked\n\
+             assert any('approved as a looser one itself' in it for it in asked['notes']), asked\n{YES}"
+        );
+        deploy_hook(world, &look, "");
+        let again = document["runId"].as_str().unwrap();
+        let (outcome, _) = retry(world, again, &["--write", "$OUT/second"]);
+        assert_eq!(outcome.status(), 0, "{outcome}");
+        assert!(world.outside("second/new").exists());
+    });
+}
+
+#[test]
+fn what_the_words_of_a_command_do_not_show_is_noted_on_the_card() {
+    for_each_user(|world| {
+        fs::write(world.inside("input"), "touch $OUT/new").unwrap();
+        let look = format!(
+            "assert any('/input' in it for it in asked['notes']), asked\n\
+             assert any('BASH_ENV' in it and 'hidden' not in it for it in asked['notes']), asked\n{YES}"
+        );
+        deploy_hook(world, &look, "");
+        let case = Case::new(WorkspaceWrite).options(["--stdin", "$W/input", "--env", "BASH_ENV=/hidden"]);
+        let report = case.argv(["sh"]).run_in(world);
+        let run = report.field("/runId").as_str().unwrap().to_owned();
+        let (outcome, _) = retry(world, &run, &["--write", "$OUT", "--env", "BASH_ENV=/hidden"]);
+        assert_eq!(outcome.status(), 0, "{outcome}");
+    });
+}

@@ -6,8 +6,8 @@ use libc::sock_filter;
 use ringfence_backend::calls::INODE_REQUESTS;
 
 use super::{
-    ARCH, ARCHITECTURE, ARGUMENTS, JUMP, JUMP_EQUAL, JUMP_GREATER_OR_EQUAL, JUMP_SET, LOAD, NR, OPENS_FOR_CHANGE,
-    Program, RETURN, Sockets, X32, request,
+    ARCH, ARCHITECTURE, ARGUMENTS, JUMP, JUMP_EQUAL, JUMP_GREATER_OR_EQUAL, JUMP_SET, LEASES, LOAD, NR,
+    OPENS_FOR_CHANGE, Program, RETURN, Sockets, X32, request,
 };
 
 /// What becomes of a call, as a place at the end of a filter.
@@ -34,6 +34,8 @@ pub(super) enum Outcome {
     PriorityOf(u32),
     /// socket(2), by its family.
     Socket,
+    /// fcntl(2): allowed, unless it takes a lease.
+    Lease,
     Eacces,
 }
 
@@ -160,6 +162,12 @@ fn bodies(
     }
     if used(Outcome::Socket) {
         bodies.push((Outcome::Socket, sockets.body()));
+    }
+    if used(Outcome::Lease) {
+        let mut lines = vec![Line::Plain(LOAD, ARGUMENTS + 8)];
+        lines.extend(LEASES.map(|command| Line::To(JUMP_EQUAL, command, Outcome::Eperm)));
+        lines.push(allowed);
+        bodies.push((Outcome::Lease, lines));
     }
     let opens = [1, 2]
         .map(Outcome::OpenFlags)

@@ -79,6 +79,31 @@ fn keyrings_modules_and_typing_into_terminals_are_refused() {
 }
 
 #[test]
+fn leases_and_delegations_are_refused_and_other_commands_of_fcntl_are_not() {
+    for filter in [
+        base(RUNNER, Sockets::default()),
+        observing(RUNNER, Sockets::default(), None),
+    ] {
+        let judged = |command| verdict(filter.as_ref().unwrap(), ARCH, number(libc::SYS_fcntl), [3, command, 0]);
+        assert_eq!(judged(1024), errno(libc::EPERM), "F_SETLEASE");
+        assert_eq!(judged(1040), errno(libc::EPERM), "F_SETDELEG");
+        for command in [
+            libc::F_GETFL,
+            libc::F_SETFL,
+            libc::F_SETLK,
+            libc::F_DUPFD_CLOEXEC,
+            libc::F_GETLEASE,
+        ] {
+            assert_eq!(
+                judged(command.cast_unsigned()),
+                libc::SECCOMP_RET_ALLOW,
+                "command {command}"
+            );
+        }
+    }
+}
+
+#[test]
 fn ordinary_calls_pass_the_base_filter() {
     let base = base(RUNNER, Sockets::default()).unwrap();
     for call in [libc::SYS_read, libc::SYS_openat, libc::SYS_fchmod, libc::SYS_execve] {
