@@ -239,12 +239,6 @@ impl Approved {
     }
 }
 
-impl Withdrawal for Abort {
-    fn is_withdrawn(&self) -> bool {
-        self.requests() > 0
-    }
-}
-
 /// The same text for the same thing, and never for another.
 fn canonical(thing: &impl serde::Serialize) -> Result<String, Error> {
     serde_json::to_string(thing).map_err(|error| host(error.into()))

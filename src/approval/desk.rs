@@ -168,6 +168,7 @@ impl Desk {
 
     /// Waits for whoever answers from elsewhere, after they were told if there is a way to.
     fn wait_in_queue(&self, vigil: &Vigil<'_>, request: &Request) -> Result<Said, Error> {
+        vigil.tell_asker();
         if let Some(notify) = &self.settings.notify
             && let Some(end) = hook::tell(vigil, notify, request)?
         {

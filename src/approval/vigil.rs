@@ -35,6 +35,9 @@ pub trait Withdrawal {
     /// Whether it is withdrawn.
     fn is_withdrawn(&self) -> bool;
 
+    /// Hears that the request waits for an answer from elsewhere, which may take long.
+    fn waits(&self, _request: &Request) {}
+
     /// What becomes readable when it is, if anything does.
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         None
@@ -118,6 +121,11 @@ impl<'a> Vigil<'a> {
             asks: false,
             ..Self::new(store, clock, request, &Never)
         }
+    }
+
+    /// Tells whoever asks that the request waits for an answer from elsewhere.
+    pub(super) fn tell_asker(&self) {
+        self.withdrawal.waits(self.request);
     }
 
     /// Whether the waiting is over.

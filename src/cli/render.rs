@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
-use ringfence::approval::NotAnswered;
+use ringfence::approval::{NotAnswered, Request};
 use ringfence::facts::LongCommand;
 use ringfence::{Error, RunReport};
 
@@ -17,6 +17,16 @@ pub(crate) fn document(line: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(line)?;
     out.flush()
+}
+
+/// Says on stderr that a request waits, and how it is answered.
+pub(crate) fn waits(request: &Request) {
+    to_stderr(&format!(
+        "ringfence: waiting until {} for an answer to {}; `ringfence approve {}` shows it and asks\n",
+        visible(request.expires_at()),
+        visible(request.id()),
+        visible(request.code()),
+    ));
 }
 
 /// Says on stderr that something went wrong beside the run.

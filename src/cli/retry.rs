@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ringfence::approval::{Bound, Desk};
+use ringfence::approval::{Bound, Desk, Request, Withdrawal};
 use ringfence::audit::Trail;
 use ringfence::config::{Recording, Settings};
 use ringfence::error::NotApproved;
@@ -14,7 +14,7 @@ use ringfence::policy::open_root;
 use ringfence::retry::{Change, Circumstances, Finished, Retry};
 use ringfence::selection::Selection;
 use ringfence::session::SessionError;
-use ringfence::{Capture, Error, ErrorCode, ErrorReport, RunReport, Runner, SandboxMode};
+use ringfence::{Abort, Capture, Error, ErrorCode, ErrorReport, RunReport, Runner, SandboxMode};
 
 use super::answerers::approval_settings;
 use super::args::RetryArgs;
@@ -85,7 +85,7 @@ fn attempt(args: &RetryArgs, run_id: &str, documents: &mut Documents) -> Result<
     )?;
     // While somebody is asked, a signal withdraws the request.
     let signals = StopSignals::watch(true)?;
-    let approved = retry.ask(&runner, &desk, &asker(), &args.justification, signals.abort());
+    let approved = retry.ask(&runner, &desk, &asker(), &args.justification, &Waiting(signals.abort()));
     signals.finish();
     let approved = approved?;
     // What was deployed or switched while it was asked for holds as well.
@@ -98,6 +98,19 @@ fn attempt(args: &RetryArgs, run_id: &str, documents: &mut Documents) -> Result<
         .into());
     }
     follow(args.json, documents, |abort, tell| approved.run(&runner, abort, tell))
+}
+
+/// Whoever waits for the answer at this end.
+struct Waiting<'a>(&'a Abort);
+
+impl Withdrawal for Waiting<'_> {
+    fn is_withdrawn(&self) -> bool {
+        self.0.requests() > 0
+    }
+
+    fn waits(&self, request: &Request) {
+        render::waits(request);
+    }
 }
 
 fn change(args: &RetryArgs) -> Result<Change, Error> {

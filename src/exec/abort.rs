@@ -82,7 +82,7 @@ impl Abort {
     }
 
     /// How many times the end was asked for until now.
-    pub(crate) fn requests(&self) -> u32 {
+    pub fn requests(&self) -> u32 {
         let new = self.signals.as_ref().map_or(0, Signals::take);
         self.requests.fetch_add(new, Ordering::SeqCst).saturating_add(new)
     }

@@ -69,8 +69,13 @@ pub(super) fn input(spec: &ExecSpec) -> KeptInput {
     }
 }
 
+/// What comes through a pipe comes once, so of a file that is none nothing is known that would stay true.
 fn file(path: &Path) -> KeptInput {
-    Executable::at(path).map_or(KeptInput::Unknown, |state| KeptInput::File { state })
+    let lasting = std::fs::metadata(path).is_ok_and(|about| about.is_file()) || path == Path::new("/dev/null");
+    match Executable::at(path) {
+        Ok(state) if lasting => KeptInput::File { state },
+        _ => KeptInput::Unknown,
+    }
 }
 
 /// How it ended.

@@ -4,7 +4,7 @@ use std::fs;
 
 use ringfence::SandboxMode::WorkspaceWrite;
 
-use super::{YES, assert_refused, deploy_hook, finished, of_type, retry, trail};
+use super::{YES, assert_refused, deploy_hook, of_type, retry, trail};
 use crate::support::{Case, World, for_each_user};
 
 /// Puts a script into the workspace that touches a file outside, and runs it.
@@ -113,16 +113,13 @@ fn input_that_cannot_be_told_from_another_is_not_taken_from_whoever_asks() {
 fn a_workspace_that_was_replaced_is_another_one() {
     for_each_user(|world| {
         deploy_hook(world, YES, "");
-        let run = finished(world, "touch $OUT/new");
-        world.prepare("cd $OUT/..; mkdir fresh 2>/dev/null || true");
-        if world
-            .prepare("cd $OUT/..; mv w old 2>/dev/null && mkdir w && echo moved || echo stays")
-            .trim()
-            == "stays"
-        {
-            // Only root may change what lies beside the workspace of this world.
-            return;
-        }
+        world.prepare("mkdir sub");
+        let report = Case::new(WorkspaceWrite)
+            .options(["--workspace", "$W/sub"])
+            .shell("touch $OUT/new")
+            .run_in(world);
+        let run = report.field("/runId").as_str().unwrap().to_owned();
+        world.prepare("mv sub old; mkdir sub");
         assert_refused(
             &retry(world, &run, &["--write", "$OUT"]),
             2,

@@ -101,6 +101,10 @@ fn somebody_elsewhere_answers_what_waits_in_the_queue() {
         let (outcome, report) = retry(world, &run, &["--write", "$OUT", "--answer", "queue", "--wait", "20s"]);
         assert_eq!(report["exitCode"], 0, "{outcome}");
         assert!(world.outside("new").exists());
+        assert!(
+            outcome.stderr().contains("`ringfence approve "),
+            "who waits is told how it is answered: {outcome}"
+        );
         let listed: serde_json::Value =
             serde_json::from_str(&fs::read_to_string(world.outside("listed")).unwrap()).unwrap();
         assert_eq!(listed["run"], json!(run));
