@@ -1,4 +1,4 @@
-//! Words of any bytes in JSON: text where they are text, base64 where not.
+//! Bytes in documents: words as text where they are text, base64 where not; digests in hexadecimal.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest, Sha256};
 
 /// A word that comes back byte for byte.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +47,21 @@ impl<T: AsRef<OsStr>> From<T> for Word {
     fn from(word: T) -> Self {
         Self(word.as_ref().to_owned())
     }
+}
+
+/// The SHA-256 digest of some bytes, in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|digit| char::from(DIGITS[usize::from(digit)]))
+        .collect()
 }
 
 #[cfg(test)]

@@ -125,7 +125,7 @@ pub fn load(files: &Files<'_>) -> Result<Settings, ConfigError> {
         settings.sources.push(Loaded {
             path,
             origin,
-            sha256: file::sha256(text.as_bytes()),
+            sha256: crate::bytes::sha256(text.as_bytes()),
         });
     }
     Ok(settings)

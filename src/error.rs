@@ -150,7 +150,7 @@ pub enum Error {
     #[error(transparent)]
     Approval(#[from] NotApproved),
     /// The run has to be recorded, and cannot be.
-    #[error("the run has to be recorded, and cannot be: {source}")]
+    #[error("this has to be recorded, and cannot be: {source}")]
     Audit {
         /// Why.
         #[from]

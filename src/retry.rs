@@ -162,7 +162,7 @@ impl Retry {
             environment: approval::environment(&self.request.env),
             executable,
             stdin,
-            policy: canonical(&self.kept.policy),
+            policy: canonical(&self.kept.policy)?,
             difference: self.difference.to_string(),
             boot: Moment::now().map_err(host)?.boot,
             uid: nix::unistd::geteuid().as_raw(),
@@ -239,9 +239,9 @@ impl Withdrawal for Abort {
     }
 }
 
-/// The same text for the same thing.
-fn canonical(thing: &impl serde::Serialize) -> String {
-    serde_json::to_string(thing).unwrap_or_default()
+/// The same text for the same thing, and never for another.
+fn canonical(thing: &impl serde::Serialize) -> Result<String, Error> {
+    serde_json::to_string(thing).map_err(|error| host(error.into()))
 }
 
 fn host(source: std::io::Error) -> Error {
@@ -288,7 +288,7 @@ impl Finished {
                 "the run",
                 run,
                 reason,
-                "name the runId of a finished run of this user; old runs are forgotten in time",
+                "name the runId of a finished run of this user, as `ringfence audit list` shows it; old runs are forgotten in time",
             )
         };
         let state = runner.selection().state().map_err(unknown)?;

@@ -3,15 +3,15 @@
 //! One private file for each run. The environment is kept as names and salted digests: whoever wants the
 //! run again has to bring the values, and can be told which of them differ.
 
-use std::ffi::{OsStr, OsString};
+mod env;
+
+use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::OFlag;
 use ringfence_backend::{BackendId, Door, FileId, PinnedPath, Require, SandboxMode, Temp};
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt;
@@ -19,6 +19,8 @@ use std::os::unix::fs::MetadataExt;
 use crate::bytes::Word;
 use crate::facts::Operation;
 use crate::state::StateDir;
+
+pub(crate) use env::KeptEnv;
 
 /// The most that a file may have.
 const MOST: u64 = 8 << 20;
@@ -74,13 +76,6 @@ pub(crate) struct KeptPolicy {
     pub(crate) session: Option<String>,
 }
 
-/// The environment, without its values.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct KeptEnv {
-    salt: String,
-    vars: Vec<(Word, String)>,
-}
-
 /// A program file and its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -104,6 +99,8 @@ pub(crate) enum KeptInput {
     File { state: Executable },
     /// Bytes that the caller had in memory.
     Bytes { sha256: String },
+    /// Something that cannot be told from another of its name, such as a pipe.
+    Unknown,
 }
 
 /// How the run ended, for whoever is asked about the next.
@@ -179,70 +176,6 @@ impl Executable {
     }
 }
 
-impl KeptEnv {
-    /// Keeps an environment.
-    pub(crate) fn of(vars: &[(OsString, OsString)]) -> io::Result<Self> {
-        let salt = hex(&ringfence_backend::descriptor::random::<16>()?);
-        let vars = vars
-            .iter()
-            .map(|(name, value)| (Word(name.clone()), digest(&salt, name, value)))
-            .collect();
-        Ok(Self { salt, vars })
-    }
-
-    /// The same environment, each value taken from the first of `sources` that has the one that it was.
-    ///
-    /// # Errors
-    /// The names of the variables that no source has as they were.
-    pub(crate) fn restore(
-        &self,
-        sources: &[&[(OsString, OsString)]],
-    ) -> Result<Vec<(OsString, OsString)>, Vec<OsString>> {
-        let mut missing = Vec::new();
-        let mut vars = Vec::new();
-        for (Word(name), meant) in &self.vars {
-            let known = sources
-                .iter()
-                .flat_map(|source| source.iter())
-                .filter(|(it, _)| it == name);
-            match known
-                .map(|(_, value)| value)
-                .find(|value| digest(&self.salt, name, value) == *meant)
-            {
-                Some(value) => vars.push((name.clone(), value.clone())),
-                None => missing.push(name.clone()),
-            }
-        }
-        if missing.is_empty() { Ok(vars) } else { Err(missing) }
-    }
-}
-
-fn digest(salt: &str, name: &OsStr, value: &OsStr) -> String {
-    let mut hash = Sha256::new();
-    for part in [salt.as_bytes(), name.as_bytes(), value.as_bytes()] {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    // Half of it is as good against a slip, and the record is half as long.
-    hex(&hash.finalize()[..16])
-}
-
-/// The SHA-256 digest of some bytes, in hexadecimal.
-pub(crate) fn sha256(bytes: &[u8]) -> String {
-    hex(&Sha256::digest(bytes))
-}
-
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
-}
-
 /// The finished runs of a state directory.
 #[derive(Debug)]
 pub(crate) struct Runs {
@@ -304,25 +237,6 @@ fn file_name(run: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn vars(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
-        pairs.iter().map(|(name, value)| (name.into(), value.into())).collect()
-    }
-
-    #[test]
-    fn an_environment_is_kept_without_its_values_and_restored_from_those_who_have_them() {
-        let kept = KeptEnv::of(&vars(&[("A", "first"), ("TOKEN", "hunter2")])).unwrap();
-        assert!(!serde_json::to_string(&kept).unwrap().contains("hunter2"));
-        let (given, callers) = (
-            vars(&[("TOKEN", "hunter2")]),
-            vars(&[("A", "first"), ("TOKEN", "other")]),
-        );
-        assert_eq!(
-            kept.restore(&[&given, &callers]).unwrap(),
-            vars(&[("A", "first"), ("TOKEN", "hunter2")])
-        );
-        assert_eq!(kept.restore(&[&callers]).unwrap_err(), ["TOKEN"]);
-    }
 
     #[test]
     fn a_name_that_is_no_run_is_no_file() {

@@ -49,14 +49,7 @@ const fn value(digit: u8) -> Option<u8> {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let text: String = self
-            .0
-            .iter()
-            .flat_map(|byte| [byte >> 4, byte & 15])
-            .map(|digit| char::from(DIGITS[usize::from(digit)]))
-            .collect();
-        f.pad(&text)
+        f.pad(&crate::bytes::hex(&self.0))
     }
 }
 

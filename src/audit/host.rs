@@ -1,7 +1,6 @@
 //! What every record says of where and when it was written.
 
 use nix::time::{ClockId, clock_gettime};
-use ringfence_backend::descriptor;
 
 /// Where records are written.
 #[derive(Debug)]
@@ -52,10 +51,7 @@ impl Moment {
     /// A fresh UUID of version 7.
     pub(super) fn id(self) -> String {
         let millis = u64::try_from(self.wall.as_millisecond()).unwrap_or_default();
-        let random = descriptor::random().unwrap_or_default();
-        uuid::Builder::from_unix_timestamp_millis(millis, &random)
-            .into_uuid()
-            .to_string()
+        crate::ids::at(millis)
     }
 }
 

@@ -12,7 +12,7 @@ use ringfence::{Error, ErrorReport};
 
 use super::args::{AnswerArgs, ApprovalsCommand};
 use super::documents::Documents;
-use super::places::state_dir;
+use super::places::known_state_dir;
 use super::text::{quoted, visible};
 use super::{UNAVAILABLE, USAGE, render};
 
@@ -129,13 +129,7 @@ fn attempt(args: &AnswerArgs, allow: bool) -> Result<Listed, NotAnswered> {
 }
 
 fn queue() -> Result<Queue, Error> {
-    let path = state_dir()?.ok_or_else(|| Error::Input {
-        field: "RINGFENCE_STATE_DIR".to_owned(),
-        value: "".into(),
-        reason: "neither it nor HOME is set, so no state directory is known".to_owned(),
-        hint: "name the directory that the run was started with".to_owned(),
-    })?;
-    Queue::open(&path)
+    Queue::open(&known_state_dir()?)
 }
 
 /// Says why there is no answer, and gives the exit status for it.

@@ -7,13 +7,11 @@ mod since;
 mod summary;
 mod words;
 
-use std::path::PathBuf;
-
 use ringfence::Error;
 use ringfence::audit::{AuditError, Keep, Reading, Trail};
 
 use super::args::{AuditArgs, AuditCommand, PruneArgs};
-use super::places::state_dir;
+use super::places::known_state_dir;
 use super::{UNAVAILABLE, USAGE, render, values};
 
 /// Exit status for what is not there.
@@ -72,18 +70,8 @@ pub(crate) fn audit(args: &AuditArgs) -> u8 {
     }
 }
 
-/// Where the state is kept.
-fn place() -> Result<PathBuf, Error> {
-    state_dir()?.ok_or_else(|| Error::Input {
-        field: "RINGFENCE_STATE_DIR".to_owned(),
-        value: "".into(),
-        reason: "neither it nor HOME says where the trail is".to_owned(),
-        hint: "name the state directory in RINGFENCE_STATE_DIR".to_owned(),
-    })
-}
-
 fn trail() -> Result<Reading, Trouble> {
-    Ok(Trail::read(&place()?)?)
+    Ok(Trail::read(&known_state_dir()?)?)
 }
 
 fn prune(args: &PruneArgs) -> Result<u8, Trouble> {
@@ -95,7 +83,7 @@ fn prune(args: &PruneArgs) -> Result<u8, Trouble> {
             .transpose()?,
         bytes: args.keep_bytes.as_deref().map(bytes).transpose()?,
     };
-    let place = place()?;
+    let place = known_state_dir()?;
     // Where there is no trail none is made.
     Trail::read(&place)?;
     let pruned = Trail::open(&place)?.prune(keep)?;

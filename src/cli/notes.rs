@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ringfence::facts::{Observed, Recorded};
-use ringfence::{Denied, Effect, Enforcement, RunReport, SandboxMode};
+use ringfence::{Denied, Effect, Enforcement, Exit, RunReport, SandboxMode};
 
 use super::dry_run::left_open;
 use super::text::{milliseconds, shown, visible, word};
@@ -37,6 +37,12 @@ pub(super) fn text(report: &RunReport) -> String {
             report.sandbox.mode
         )),
         _ => {}
+    }
+    if may_be_asked_for(report) {
+        say(&format!(
+            "if it needs that, `ringfence retry {}` asks for one run that may",
+            visible(&report.run_id)
+        ));
     }
     if report.timed_out {
         let limit = report
@@ -72,6 +78,13 @@ pub(super) fn text(report: &RunReport) -> String {
     text
 }
 
+/// Whether a looser run of it can be asked for, and somebody may want one: a command that ended well went on without.
+fn may_be_asked_for(report: &RunReport) -> bool {
+    let refused = matches!(&report.sandbox.denied, Denied::Observed(seen) if !seen.denials.is_empty());
+    let kept = report.recorded == Recorded::Yes && report.command.is_none();
+    refused && kept && report.exit != Exit::Code(0)
+}
+
 /// How many denials are told in words.
 const TOLD: usize = 3;
 
@@ -101,8 +114,8 @@ fn refused(mode: SandboxMode, observed: &Observed, say: &mut impl FnMut(&str)) {
 
 #[cfg(test)]
 mod tests {
-    use ringfence::Exit;
-    use ringfence::facts::Survivors;
+    use nix::errno::Errno;
+    use ringfence::facts::{Denial, Operation, Survivors};
 
     use super::super::render::tests::report;
     use super::*;
@@ -126,6 +139,33 @@ mod tests {
         let said = text(&partial);
         assert_eq!(said.lines().count(), 1);
         assert!(said.contains("truncate") && said.contains("metadata"), "{said}");
+    }
+
+    #[test]
+    fn a_run_that_failed_after_a_denial_names_how_one_looser_run_is_asked_for() {
+        let denial = Denial {
+            op: Operation::Create,
+            path: "/etc/x".into(),
+            program: "touch".to_owned(),
+            pid: 1,
+            errno: Errno::EROFS,
+            count: 1,
+        };
+        let mut failed = report();
+        failed.exit = Exit::Code(1);
+        failed.recorded = Recorded::Yes;
+        failed.sandbox.denied = Denied::Observed(Observed {
+            denials: vec![denial],
+            ..Observed::default()
+        });
+        assert!(text(&failed).contains("`ringfence retry run`"), "{}", text(&failed));
+        let went_on = RunReport {
+            exit: Exit::Code(0),
+            ..failed.clone()
+        };
+        assert!(!text(&went_on).contains("retry"));
+        failed.recorded = Recorded::NotAsked;
+        assert!(!text(&failed).contains("retry"), "it is not kept");
     }
 
     #[test]

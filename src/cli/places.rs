@@ -46,6 +46,19 @@ pub(crate) fn state_dir() -> Result<Option<PathBuf>, Error> {
     Ok(xdg.or_else(|| home().map(|home| home.join(".local/state/ringfence"))))
 }
 
+/// The same, where nothing can be done without it.
+///
+/// # Errors
+/// [`Error::Input`] when it is relative, and when the environment names no place.
+pub(crate) fn known_state_dir() -> Result<PathBuf, Error> {
+    state_dir()?.ok_or_else(|| Error::Input {
+        field: "RINGFENCE_STATE_DIR".to_owned(),
+        value: "".into(),
+        reason: "neither it nor HOME is set, so no state directory is known".to_owned(),
+        hint: "name the state directory of the runs in question in RINGFENCE_STATE_DIR".to_owned(),
+    })
+}
+
 /// The XDG Base Directory Specification has relative paths ignored.
 fn absolute(value: Option<&OsStr>) -> Option<PathBuf> {
     value.map(PathBuf::from).filter(|path| path.is_absolute())

@@ -9,7 +9,6 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::Mode;
 use ringfence_backend::WorkspaceRoot;
-use sha2::{Digest, Sha256};
 
 use super::WORKSPACE_FILE;
 use super::error::ConfigError;
@@ -106,13 +105,4 @@ fn read(file: File) -> io::Result<String> {
         return Err(io::Error::other(format!("it is larger than {LARGEST} bytes")));
     }
     Ok(text)
-}
-
-/// A digest in hexadecimal.
-pub(super) fn sha256(content: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(content).iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

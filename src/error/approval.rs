@@ -242,7 +242,8 @@ impl NotApproved {
     pub fn hint(&self) -> String {
         match self {
             Self::Required { .. } => {
-                "ask for one run with `ringfence retry`; a person can switch a session with `ringfence session mode`"
+                "run it in the session's mode; if something is refused, `ringfence retry` asks for one looser run. A person can \
+                 switch the session with `ringfence session mode`"
             }
             Self::Rejected { .. } => "do not ask again for the same; go on without it, or stop",
             Self::Expired { .. } => "go on without it, or ask again when somebody is there",

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::request::{Capture, Evidence, Input};
 use super::spec::ExecSpec;
+use crate::bytes::sha256;
 use crate::facts::{Denial, Denied, RunReport};
-use crate::runs::{Executable, KeptDenial, KeptEnv, KeptInput, KeptOutcome, KeptPolicy, KeptRun, Place, sha256};
+use crate::runs::{Executable, KeptDenial, KeptEnv, KeptInput, KeptOutcome, KeptPolicy, KeptRun, Place};
 
 /// The most that the paths of a run's denials come to in its record.
 const MOST_BYTES: usize = 128 << 10;
@@ -58,7 +59,7 @@ fn milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// What the command reads. A file that is gone meanwhile is kept as what it can no longer be.
+/// What the command reads.
 pub(super) fn input(spec: &ExecSpec) -> KeptInput {
     match (spec.input(), spec.capture()) {
         (Input::Default, Capture::Captured { .. }) => KeptInput::Nothing,
@@ -69,7 +70,7 @@ pub(super) fn input(spec: &ExecSpec) -> KeptInput {
 }
 
 fn file(path: &Path) -> KeptInput {
-    Executable::at(path).map_or(KeptInput::Callers, |state| KeptInput::File { state })
+    Executable::at(path).map_or(KeptInput::Unknown, |state| KeptInput::File { state })
 }
 
 /// How it ended.

@@ -221,6 +221,8 @@ fn too_broad(field: Field, breadth: Breadth) -> String {
     match breadth {
         // With `/` writable the mode would mean nothing, so that is nothing to recommend.
         Breadth::WholeFileSystem => advice.to_owned(),
+        // Who asks for one more root has no option for it, and is not to have one.
+        _ if field == Field::ApprovedRoot => advice.to_owned(),
         Breadth::Home | Breadth::AboveHome | Breadth::HoldsState => {
             format!("{advice}; --allow-broad-root accepts a root like this one")
         }

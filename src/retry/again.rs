@@ -12,6 +12,7 @@ use nix::fcntl::OFlag;
 use ringfence_backend::{PinnedPath, SandboxExecutionPolicy, Temp};
 
 use crate::approval::MAX_HASHED;
+use crate::bytes::sha256;
 use crate::error::Error;
 use crate::exec::env::NO_TERMINAL;
 use crate::exec::limits::Resource;
@@ -20,7 +21,7 @@ use crate::policy::{
     ApprovedChange, Deployment, Field, SessionPolicy, Surroundings, host_temp, open_protected, open_root,
     open_writable, refuse_broad, resolve,
 };
-use crate::runs::{Executable, KeptInput, KeptPolicy, KeptRun, Place, sha256};
+use crate::runs::{Executable, KeptInput, KeptPolicy, KeptRun, Place};
 
 use super::{Change, Circumstances};
 
@@ -181,8 +182,9 @@ fn input(kept: &KeptInput, around: &Circumstances) -> Result<Input, Error> {
                 _ => Err(changed("the file on standard input", "is not as it was")),
             }
         }
+        KeptInput::Unknown => Err(changed("what the command reads", "cannot be told from something else")),
         KeptInput::Bytes { sha256 } => match &around.input {
-            Some(bytes) if crate::runs::sha256(bytes) == *sha256 => Ok(Input::Bytes(bytes.clone())),
+            Some(bytes) if crate::bytes::sha256(bytes) == *sha256 => Ok(Input::Bytes(bytes.clone())),
             _ => Err(changed("what the command reads", "is not what it was")),
         },
     }

@@ -63,7 +63,7 @@ fn notes(kept: &KeptRun, env: &[(OsString, OsString)]) -> Vec<String> {
         );
     }
     notes.extend(match &kept.input {
-        KeptInput::Nothing => None,
+        KeptInput::Nothing | KeptInput::Unknown => None,
         KeptInput::Callers => {
             Some("what it reads on standard input comes from whoever asks, and nobody has seen it".to_owned())
         }

@@ -24,8 +24,14 @@ pub(crate) enum ApprovalsCommand {
     },
 }
 
+const ANSWER_STATUS: &str = "\
+Exit status:
+  0 answered, 1 not answered, 2 not possible as asked, 4 the request has expired,
+  5 there is no terminal, or nobody waits for the answer any more";
+
 /// What `ringfence approve` and `ringfence deny` take.
 #[derive(Args, Debug)]
+#[command(after_help = ANSWER_STATUS)]
 pub(crate) struct AnswerArgs {
     /// The request: its id, the beginning of it, or its short code
     pub(crate) id: String,

@@ -35,8 +35,14 @@ Examples:
   ringfence audit export --format ocsf --since 1d --output events.ndjson
   ringfence audit export --format journal | systemd-journal-remote --output=ringfence.journal -";
 
+const STATUS: &str = "\
+Exit status:
+  0 done, 1 not there or not all of it, 2 not possible as asked, 5 the trail cannot be read or written,
+  6 it does not verify";
+
 /// What `ringfence audit` takes.
 #[derive(Args, Debug)]
+#[command(after_help = STATUS)]
 pub(crate) struct AuditArgs {
     #[command(subcommand)]
     pub(crate) command: AuditCommand,

@@ -7,8 +7,13 @@ use ringfence::SandboxMode;
 
 use super::{MODES, one_of, path};
 
+const STATUS: &str = "\
+Exit status:
+  0 done, 2 not possible as asked, 5 nothing can be kept or recorded";
+
 /// What `ringfence session` does.
 #[derive(Debug, Subcommand)]
+#[command(after_help = STATUS)]
 pub(crate) enum SessionCommand {
     /// Make a session, and print its id
     New {

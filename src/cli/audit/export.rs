@@ -9,9 +9,10 @@ use ringfence::Error;
 use ringfence::audit::export::{ExportError, Exported};
 use ringfence::audit::query::Filter;
 
-use super::{NO, Trouble, UNAVAILABLE, place, since, trail};
+use super::{NO, Trouble, UNAVAILABLE, since, trail};
 use crate::cli::args::ExportArgs;
 use crate::cli::documents::create;
+use crate::cli::places::known_state_dir;
 use crate::cli::render;
 
 /// How much is written at once.
@@ -96,7 +97,7 @@ fn not_in_the_trail(path: &Path) -> Result<(), Error> {
     };
     let identity = |path: &Path| std::fs::metadata(path).ok().map(|about| (about.dev(), about.ino()));
     let there = identity(parent);
-    if there.is_some() && there == identity(&place()?.join("audit")) {
+    if there.is_some() && there == identity(&known_state_dir()?.join("audit")) {
         let reason = "the trail itself is in that directory".to_owned();
         return Err(refused("--output", path.as_os_str(), reason, "name a file elsewhere"));
     }

@@ -91,6 +91,7 @@ pub(super) fn list(args: &ListArgs) -> Result<u8, Trouble> {
         // Nothing was recorded, so there is nothing to list.
         Err(Trouble::Trail(error @ AuditError::Missing { .. })) => {
             render::trouble(&error.to_string());
+            render::hint(error.hint());
             return Ok(0);
         }
         other => other?,

@@ -13,8 +13,9 @@ use ringfence::audit::{AuditError, Checkpoint, Fault, FaultKind, Note, Signer, V
 use ringfence::facts::SCHEMA;
 use serde::Serialize;
 
-use super::{NOT_VERIFIED, Trouble, place, trail, words};
+use super::{NOT_VERIFIED, Trouble, UNAVAILABLE, trail, words};
 use crate::cli::args::{CheckpointArgs, KeyArgs, VerifyArgs};
+use crate::cli::places::known_state_dir;
 use crate::cli::render;
 use crate::cli::text::visible;
 
@@ -125,7 +126,11 @@ pub(super) fn verify(args: &VerifyArgs) -> Result<u8, Trouble> {
     } else {
         let text = match &found {
             Ok(verified) => good(verified, proven),
-            Err(fault) => bad(fault),
+            Err(fault) => format!(
+                "The trail does not verify: {}.\n{}\n",
+                visible(&fault.to_string()),
+                what_now(fault, proven)
+            ),
         };
         let _ = render::document(text.as_bytes());
     }
@@ -185,14 +190,27 @@ fn good(verified: &Verified, proven: Option<u64>) -> String {
     said.join("\n") + "\n"
 }
 
-fn bad(fault: &Fault) -> String {
-    let after = if fault.kind == FaultKind::Unprovable {
-        "Nothing else is wrong with the trail. Verify it without this checkpoint, or against a newer one."
-    } else {
-        "Somebody or something changed what was recorded. Keep a copy of the trail as it is now, and find out who could \
-         write it."
-    };
-    format!("The trail does not verify: {}.\n{after}\n", visible(&fault.to_string()))
+/// What a fault means, and what to do about it.
+fn what_now(fault: &Fault, against: Option<u64>) -> &'static str {
+    let nothing_there = fault.kind == FaultKind::Removed && fault.segment.is_none() && fault.record.is_none();
+    match fault.kind {
+        FaultKind::Unprovable => {
+            "Nothing else is wrong with the trail. Verify it without this checkpoint, or against a newer one."
+        }
+        FaultKind::Unsigned => {
+            "Nothing was found out about the trail. Give the key that `ringfence audit key` printed, and the checkpoint as \
+             it was signed."
+        }
+        FaultKind::Version => "Verify it with the version of Ringfence that wrote it.",
+        _ if nothing_there && against.is_none() => {
+            "Where nothing has been recorded yet, that is as it should be. Where something was, somebody removed all of \
+             it; only a checkpoint that was kept elsewhere can tell (--against)."
+        }
+        _ => {
+            "Somebody or something changed what was recorded. Keep a copy of the trail as it is now, and find out who \
+             could write it."
+        }
+    }
 }
 
 /// Prints a checkpoint of the trail, which must verify.
@@ -201,17 +219,29 @@ pub(super) fn checkpoint(args: &CheckpointArgs) -> Result<u8, Trouble> {
     let verified = match trail()?.verify(None)? {
         Ok(verified) => verified,
         Err(fault) => {
-            render::trouble(bad(&fault).trim_end());
+            render::trouble(&format!("the trail does not verify: {fault}"));
+            render::hint(what_now(&fault, None));
             return Ok(NOT_VERIFIED);
         }
     };
-    let name = signer
-        .as_ref()
-        .map_or_else(|| place().map(|it| origin(&it)), |it| Ok(it.name().to_owned()))?;
+    let name = signer.as_ref().map_or_else(
+        || known_state_dir().map(|it| origin(&it)),
+        |it| Ok(it.name().to_owned()),
+    )?;
     let text = verified.checkpoint(name).text();
     let text = signer.map_or(text.clone(), |signer| signer.sign(&text));
-    let _ = render::document(text.as_bytes());
-    Ok(0)
+    Ok(printed(&text))
+}
+
+/// Prints what is to be kept: what was not printed must not look as if it had been.
+fn printed(text: &str) -> u8 {
+    match render::document(text.as_bytes()) {
+        Ok(()) => 0,
+        Err(error) => {
+            render::trouble(&format!("this could not be written to standard output: {error}"));
+            UNAVAILABLE
+        }
+    }
 }
 
 fn signer_in(path: &Path) -> Result<Signer, Error> {
@@ -242,7 +272,7 @@ pub(super) fn key(args: &KeyArgs) -> Result<u8, Trouble> {
             "name a file that does not exist yet, where you may write",
         )
     };
-    let signer = Signer::generate(&origin(&place()?)).map_err(|error| no(&error))?;
+    let signer = Signer::generate(&origin(&known_state_dir()?)).map_err(|error| no(&error))?;
     let mut file = File::options()
         .write(true)
         .create_new(true)
@@ -253,6 +283,5 @@ pub(super) fn key(args: &KeyArgs) -> Result<u8, Trouble> {
     file.write_all(signer.text().as_bytes())
         .and_then(|()| file.sync_all())
         .map_err(|error| no(&error))?;
-    let _ = render::document(format!("{}\n", signer.verifier()).as_bytes());
-    Ok(0)
+    Ok(printed(&format!("{}\n", signer.verifier())))
 }

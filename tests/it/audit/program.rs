@@ -75,6 +75,7 @@ fn a_trail_that_is_not_there_is_not_made() {
             assert_eq!(outcome.status(), status, "{outcome}");
             let said = outcome.stdout() + &outcome.stderr();
             assert!(said.contains("there is no audit trail"), "{outcome}");
+            assert!(!said.contains("changed"), "nobody is to be alarmed: {outcome}");
         }
         assert!(names(world.state()).is_empty());
     });

@@ -56,6 +56,18 @@ fn an_untouched_trail_verifies_and_continues_its_checkpoint() {
 }
 
 #[test]
+fn a_checkpoint_that_could_not_be_written_down_is_no_success() {
+    for_each_user(|world| {
+        run(world, "true");
+        let mut command = world.command(world.program());
+        let full = fs::File::options().write(true).open("/dev/full").unwrap();
+        command.args(["audit", "checkpoint"]).stdout(full);
+        let status = command.status().unwrap();
+        assert_eq!(status.code(), Some(5));
+    });
+}
+
+#[test]
 fn a_key_that_others_can_read_does_not_sign() {
     for_each_user(|world| {
         run(world, "true");

@@ -87,6 +87,29 @@ fn what_is_not_as_it_was_in_the_first_run_is_named_before_anybody_is_asked() {
 }
 
 #[test]
+fn input_that_cannot_be_told_from_another_is_not_taken_from_whoever_asks() {
+    for_each_user(|world| {
+        deploy_hook(world, YES, "");
+        let mut command = world.command("bash");
+        command.args([
+            "-c",
+            "\"$BIN\" run --json -m workspace-write --stdin <(echo first) -- bash -c 'cat > read'",
+        ]);
+        let outcome = world.outcome(command);
+        assert_eq!(
+            fs::read_to_string(world.inside("read")).unwrap(),
+            "first\n",
+            "{outcome}"
+        );
+        let report: serde_json::Value = serde_json::from_str(&outcome.stdout()).unwrap();
+        let run = report["runId"].as_str().unwrap();
+        assert_refused(&retry(world, run, &["--write", "$OUT"]), 2, "NOT_STRICTLY_LOOSER", None);
+        assert_eq!(fs::read_to_string(world.inside("read")).unwrap(), "first\n");
+        assert!(of_type(&trail(world), "approval.asked").is_empty());
+    });
+}
+
+#[test]
 fn a_workspace_that_was_replaced_is_another_one() {
     for_each_user(|world| {
         deploy_hook(world, YES, "");
