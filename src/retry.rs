@@ -8,7 +8,6 @@ mod again;
 mod card;
 
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use ringfence_backend::{PinnedProgram, Require, SandboxMode};
@@ -116,9 +115,10 @@ impl Retry {
         let spec = runner.resolve(self.request.clone())?;
         again::same_workdir(&self.kept.workdir, &spec)?;
         let nonce = approval::nonce().map_err(host)?;
-        let Looked { binding, .. } = self.look(&spec, nonce)?;
+        let looked = self.look(&spec, nonce)?;
         drop(spec);
-        let question = self.question(&binding, asker, justification);
+        let question = self.question(&looked, asker, justification);
+        let binding = looked.binding;
         let grant = desk.ask(question, binding, withdrawal)?;
         Ok(Approved {
             retry: self,
@@ -128,19 +128,20 @@ impl Retry {
     }
 
     /// What is asked.
-    fn question(&self, binding: &Binding, asker: &str, justification: &str) -> Question {
+    fn question(&self, looked: &Looked, asker: &str, justification: &str) -> Question {
         card::question(
             &self.kept,
             &self.request.policy,
             &self.difference,
-            binding,
+            looked,
             &self.request.env,
             asker,
             justification,
         )
     }
 
-    /// Everything that an approval is bound to, as it is now. The directory is the one that the run has already: its name may lead elsewhere meanwhile.
+    /// Everything that an approval is bound to, as it is now. The directory is the one that the run has
+    /// already: its name may lead elsewhere meanwhile.
     fn look(&self, spec: &ExecSpec, nonce: [u8; 32]) -> Result<Looked, Error> {
         let program = self.request.argv.first().cloned().unwrap_or_default();
         let candidates = crate::exec::candidates(&program, &self.request.env);
@@ -148,9 +149,8 @@ impl Retry {
             crate::runs::Executable::first_of(&candidates, spec.workdir()).ok_or_else(|| Error::CommandNotFound {
                 program: program.clone(),
             })?;
-        let examined = changed_at(file.file.path())
-            .and_then(|changed| Ok((changed, approval::Executable::examine(file.file.path())?)));
-        let (changed, executable) = examined.map_err(|source| Error::CommandNotExecutable { program, source })?;
+        let executable = approval::Executable::examine(file.file.path())
+            .map_err(|source| Error::CommandNotExecutable { program, source })?;
         let (stdin, content) = again::stdin(&self.kept.input)?;
         let binding = Binding {
             argv: self.request.argv.clone(),
@@ -171,7 +171,7 @@ impl Retry {
         };
         Ok(Looked {
             binding,
-            changed,
+            program: file,
             content,
         })
     }
@@ -180,16 +180,10 @@ impl Retry {
 /// What was found where the run would start.
 struct Looked {
     binding: Binding,
-    /// When the program's file was last changed in any way, from before its content was looked at.
-    changed: i128,
+    /// The program's file, from before its content was looked at.
+    program: crate::runs::Executable,
     /// What the command will read, where that is known.
     content: Option<Vec<u8>>,
-}
-
-/// `st_ctim` of a file.
-fn changed_at(path: &Path) -> std::io::Result<i128> {
-    let about = std::fs::metadata(path)?;
-    Ok(i128::from(about.ctime()) * 1_000_000_000 + i128::from(about.ctime_nsec()))
 }
 
 /// A run that was approved, and has not started. It starts once, or not at all.
@@ -217,7 +211,7 @@ impl Approved {
         let mut spec = runner.resolve(retry.request.clone())?;
         let Looked {
             binding: now,
-            changed,
+            program: file,
             content: input,
         } = retry.look(&spec, nonce)?;
         let program = PinnedProgram {
@@ -225,7 +219,7 @@ impl Approved {
             inode: now.executable.inode,
             size: now.executable.size,
             mtime_ns: now.executable.modified,
-            ctime_ns: changed,
+            ctime_ns: i128::from(file.ctime_ns),
         };
         let permit = grant.consume(&now)?;
         spec.approved(Origin {

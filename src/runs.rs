@@ -83,6 +83,8 @@ pub(crate) struct Executable {
     pub(crate) file: Place,
     pub(crate) size: u64,
     pub(crate) mtime_ns: i64,
+    /// The time that whoever writes to the file cannot set back.
+    pub(crate) ctime_ns: i64,
 }
 
 /// What the command read.
@@ -154,13 +156,12 @@ impl Executable {
         if (about.dev(), about.ino()) != (pinned.id().device, pinned.id().inode) {
             return Err(io::Error::other("it changes while it is looked at"));
         }
+        let time = |seconds: i64, nanoseconds| seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds);
         Ok(Self {
             file: Place::of(&pinned),
             size: about.size(),
-            mtime_ns: about
-                .mtime()
-                .saturating_mul(1_000_000_000)
-                .saturating_add(about.mtime_nsec()),
+            mtime_ns: time(about.mtime(), about.mtime_nsec()),
+            ctime_ns: time(about.ctime(), about.ctime_nsec()),
         })
     }
 

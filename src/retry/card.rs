@@ -9,7 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use ringfence_backend::{Door, HOST_TEMP, PinnedPath, Require, SandboxExecutionPolicy, Temp};
 use std::os::unix::ffi::OsStrExt;
 
-use crate::approval::{Binding, Question, Refused};
+use super::Looked;
+use crate::approval::{Question, Refused};
 use crate::config::Looseness;
 use crate::policy::Difference;
 use crate::runs::{KeptDenial, KeptInput, KeptOutcome, KeptRun};
@@ -19,30 +20,19 @@ pub(super) fn question(
     kept: &KeptRun,
     policy: &SandboxExecutionPolicy,
     difference: &Difference,
-    binding: &Binding,
+    looked: &Looked,
     env: &[(OsString, OsString)],
     asker: &str,
     justification: &str,
 ) -> Question {
-    let before = kept.executable.as_ref();
-    let now = &binding.executable;
     Question {
         run: kept.run.clone(),
         session: kept.policy.session.clone(),
         asker: asker.to_owned(),
-        argv: binding.argv.clone(),
-        executable: now.path.clone(),
-        executable_changed: before.map(|before| {
-            let file = &before.file;
-            (
-                file.path(),
-                file.device,
-                file.inode,
-                before.size,
-                i128::from(before.mtime_ns),
-            ) != (now.path.as_path(), now.device, now.inode, now.size, now.modified)
-        }),
-        workdir: binding.workdir.path.clone(),
+        argv: looked.binding.argv.clone(),
+        executable: looked.binding.executable.path.clone(),
+        executable_changed: kept.executable.as_ref().map(|before| *before != looked.program),
+        workdir: looked.binding.workdir.path.clone(),
         difference: difference.to_string().lines().map(str::to_owned).collect(),
         difference_data: difference.document(),
         looseness: match difference.mode {

@@ -144,6 +144,12 @@ mod tests {
         let state = StateDir::open(place.path(), None).unwrap();
         assert!(!state.is_held("lock").unwrap(), "there is none");
         let held = state.lock("lock", Duration::ZERO).unwrap();
+        let mode = std::fs::metadata(place.path().join("lock")).unwrap().permissions();
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&mode) & 0o777,
+            0o200,
+            "nobody reads it"
+        );
         assert!(state.is_held("lock").unwrap());
         assert!(matches!(
             state.lock("lock", Duration::from_millis(5)),

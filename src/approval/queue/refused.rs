@@ -3,6 +3,15 @@
 use super::State;
 use crate::error::{Error, ErrorCode};
 
+/// The first few of many names.
+fn some_of(ids: &[String]) -> String {
+    const FEW: usize = 4;
+    match ids.get(..FEW) {
+        Some(few) if ids.len() > FEW => format!("{} and {} more", few.join(", "), ids.len() - FEW),
+        _ => ids.join(", "),
+    }
+}
+
 /// Why an answer was not taken.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -14,7 +23,7 @@ pub enum NotAnswered {
         given: String,
     },
     /// Several are meant.
-    #[error("{given:?} may be any of {}", ids.join(", "))]
+    #[error("{given:?} may be any of {}", some_of(ids))]
     Ambiguous {
         /// What was given.
         given: String,

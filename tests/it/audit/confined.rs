@@ -72,3 +72,38 @@ fn a_confined_command_cannot_hold_the_lock_of_those_who_write() {
         assert_eq!(audit(world, &["verify"]).status(), 0);
     });
 }
+
+/// Takes a lease on each file of the trail that can be opened, and keeps them until it is told to end.
+const LEASE: &str = "\
+import fcntl, os, sys
+held = []
+for name in os.listdir('.'):
+    for kind in (fcntl.F_WRLCK, fcntl.F_RDLCK):
+        try:
+            fd = os.open(name, os.O_RDONLY)
+            held.append(fd)
+            fcntl.fcntl(fd, fcntl.F_SETLEASE, kind)
+            print('leased')
+            break
+        except OSError:
+            pass
+print('done', flush=True)
+";
+
+#[test]
+fn a_confined_command_takes_no_lease_on_the_trail() {
+    for_each_user(|world| {
+        run(world, "true");
+        fs::write(world.inside("lease.py"), LEASE).unwrap();
+        let script = "cd \"$OUT/../state/audit\" || exit 9; /usr/bin/python3 \"$W/lease.py\"";
+        assert!(
+            world.prepare(script).contains("leased"),
+            "nobody keeps an unconfined one from it"
+        );
+        for mode in [ReadOnly, WorkspaceWrite] {
+            let report = Case::new(mode).shell(script).run_in(world);
+            report.assert_exit(0);
+            assert_eq!(report.stdout(), "done\n", "{report}");
+        }
+    });
+}

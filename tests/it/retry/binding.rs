@@ -204,3 +204,26 @@ fn an_input_file_is_read_again_as_it_was() {
         }
     });
 }
+
+#[test]
+fn what_was_changed_in_place_before_the_question_is_told_whatever_its_times_say() {
+    for_each_user(|world| {
+        let look = format!("assert asked['executableChanged'] is True, asked\n{YES}");
+        deploy_hook(world, &look, "");
+        world.prepare("echo 'touch $OUT/new' > input");
+        let run = tool(world);
+        let case = Case::new(WorkspaceWrite).options(["--stdin", "$W/input"]);
+        let report = case.argv(["sh"]).run_in(world);
+        let with_input = report.field("/runId").as_str().unwrap().to_owned();
+        world.prepare(
+            "for f in input tool; do touch -r $f times; tr e E < $f > x; cat x > $f; touch -r times $f; done; rm x times",
+        );
+        let refused = retry(world, &with_input, &["--write", "$OUT"]);
+        assert_refused(&refused, 2, "NOT_STRICTLY_LOOSER", None);
+        let (_, document) = retry(world, &run, &["--write", "$OUT"]);
+        assert_ne!(
+            document["error"]["code"], "APPROVAL_UNAVAILABLE",
+            "the hook saw that it changed"
+        );
+    });
+}
