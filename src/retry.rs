@@ -1,7 +1,7 @@
 //! One strictly looser run of exactly what ran before.
 //!
 //! [`Retry::of`] finds everything as it was and computes what would be looser; nobody is asked for
-//! what is no loosening. An approval is bound to all of it, and [`Retry::run`] takes the permit by value:
+//! what is no loosening. An approval is bound to all of it, and [`Approved::run`] takes the grant by value:
 //! a loosening runs once, with a decision on record, or not at all.
 
 mod again;
