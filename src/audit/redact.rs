@@ -140,7 +140,7 @@ fn is_name(word: &str) -> bool {
 
 /// Whether an option, a variable or a field of this name holds a secret.
 fn names_a_secret(name: &str) -> bool {
-    const PARTS: [&str; 7] = [
+    const PARTS: [&str; 9] = [
         "PASS",
         "PASSCODE",
         "PASSIN",
@@ -148,6 +148,8 @@ fn names_a_secret(name: &str) -> bool {
         "AUTHORIZATION",
         "COOKIE",
         "CREDS",
+        "SIG",
+        "SIGNATURE",
     ];
     let mut plain = String::with_capacity(name.len() + 4);
     let mut lower = false;
@@ -169,7 +171,12 @@ fn names_a_secret(name: &str) -> bool {
     {
         return false;
     }
-    is_credential(&plain) || plain.ends_with("_PWD") || plain.split('_').any(|part| PARTS.contains(&part))
+    // `PWD` is where a shell is, `pwd` what somebody is let in with.
+    is_credential(&plain)
+        || plain.ends_with("_PWD")
+        || name == "pwd"
+        || name == "--pwd"
+        || plain.split('_').any(|part| PARTS.contains(&part))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::env;
 use std::fmt::Write as _;
 
 use ringfence::approval::card::{Layout, card};
-use ringfence::approval::{Answer, Listed, Moment, NotAnswered, Queue, around};
+use ringfence::approval::{Answer, Listed, Moment, NotAnswered, Queue, State, around};
 use ringfence::error::ErrorBody;
 use ringfence::exec::new_run_id;
 use ringfence::facts::SCHEMA;
@@ -89,7 +89,13 @@ fn show(id: &str, json: bool) -> Result<(), NotAnswered> {
                 .map_or_else(String::new, |it| format!(": {}", visible(it)));
             format!(", by {}{reason}", visible(&by.principal))
         });
-        let text = card(&listed.request, &now, Layout::default());
+        let mut text = card(&listed.request, &now, Layout::default());
+        if listed.state != State::Pending
+            && let Some((_, rest)) = text.split_once('\n')
+        {
+            // Nobody is asked any more, so its first line would mislead.
+            text = format!("── request  {} ── {state} ──\n{rest}", visible(listed.request.id()));
+        }
         render::requests(&format!("{text} STATE    {state}{by}\n"));
     }
     Ok(())

@@ -15,6 +15,14 @@ fn a_secret_that_a_name_comes_before_is_replaced_and_the_rest_stays() {
         (format!("API_KEY={s} make all"), "API_KEY=[redacted] make all"),
         (format!("x --password {s} y"), "x --password [redacted] y"),
         (format!("x --token={s} y"), "x --token=[redacted] y"),
+        (
+            format!("x 'Server=y;pwd={s};' PWD=/a"),
+            "x 'Server=y;pwd=[redacted];' PWD=/a",
+        ),
+        (
+            format!("curl 'https://y/z?sv=1&sig={s}'"),
+            "curl 'https://y/z?sv=1&sig=[redacted]'",
+        ),
         (format!("x --accessToken={s}&y=1"), "x --accessToken=[redacted]&y=1"),
         (
             format!("export DB_PASSWORD='{s} with a space'; y"),

@@ -113,6 +113,13 @@ fn somebody_elsewhere_answers_what_waits_in_the_queue() {
         assert_eq!(listed["difference"], json!({"addWrite": world.beside()}));
         assert_eq!(listed["justification"], "the test needs it");
         assert!(listed["expiresAt"].as_str().unwrap().ends_with('Z'), "{listed}");
+        let mut show = world.command(world.program());
+        show.args(["approvals", "show", listed["id"].as_str().unwrap()]);
+        let shown = world.outcome(show).stdout();
+        assert!(
+            shown.contains("consumed") && !shown.contains("approval needed"),
+            "{shown}"
+        );
         let records = trail(world);
         let decided = of_type(&records, "approval.decided");
         assert_eq!(decided[0]["by"]["kind"], "queue");
