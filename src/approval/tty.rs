@@ -109,7 +109,10 @@ fn present(terminal: &mut Terminal, vigil: &Vigil<'_>, request: &Request) -> Res
         colour: true,
     };
     let text = card(request, &now, layout);
-    terminal.say(vigil, &format!("\n{text} (no key counts before a second has passed; Ctrl-C leaves it unanswered)\n"))?;
+    terminal.say(
+        vigil,
+        &format!("\n{text} (no key counts before a second has passed; Ctrl-C leaves it unanswered)\n"),
+    )?;
     match vigil.wait(&[], Some(DEAD_TIME))? {
         Turn::Ended(end) => return Err(Broken::Ended(end)),
         Turn::Ready | Turn::Passed => {}
